@@ -1,0 +1,1 @@
+"""Keisei (形勢): shogi self-play training."""

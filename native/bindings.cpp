@@ -1,0 +1,232 @@
+// The Python module keisei._native. Translation only: arguments in, objects and exceptions out.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "game.h"
+#include "perft.h"
+#include "sfen.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace keisei;
+
+namespace {
+
+struct NotationFault : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct RulesFault : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void raise(const Error& error) {
+    if (error.kind == Error::SYNTAX) throw NotationFault(error.message);
+    throw RulesFault(error.message);
+}
+
+template <class T>
+T unwrap(Result<T> result) {
+    if (!result.ok()) raise(result.error());
+    return std::move(result.value());
+}
+
+// One Python object for each move that was ever shown, so that a list of moves costs no allocations of its items.
+// Held until interpreter shutdown.
+std::array<PyObject*, 1 << 16> move_objects{};
+
+nb::object move_object(Move m) {
+    PyObject*& slot = move_objects[m.code()];
+    if (!slot) slot = nb::cast(m).release().ptr();
+    return nb::borrow(slot);
+}
+
+void forget_move_objects() {
+    for (PyObject*& slot : move_objects) Py_CLEAR(slot);
+}
+
+nb::list move_list(const Move* begin, size_t size) {
+    PyObject* list = PyList_New(Py_ssize_t(size));
+    if (!list) nb::raise_python_error();
+    for (size_t i = 0; i < size; ++i) PyList_SET_ITEM(list, Py_ssize_t(i), move_object(begin[i]).release().ptr());
+    return nb::steal<nb::list>(list);
+}
+
+Move to_move(nb::handle move, const Game& game) {
+    if (move.type().is(nb::type<Move>())) return *nb::inst_ptr<Move>(move);
+    if (!PyUnicode_Check(move.ptr())) throw nb::type_error("push takes a Move or its USI text");
+    Result<Move> read = parse_usi(nb::cast<std::string_view>(move));
+    if (!read.ok()) raise({Error::SYNTAX, read.error().message + " in position " + to_sfen(game.position())});
+    return read.value();
+}
+
+Declaration to_declaration(std::string_view name) {
+    if (name == "27") return Declaration::POINTS_27;
+    if (name == "24") return Declaration::POINTS_24;
+    if (name == "try") return Declaration::TRY;
+    if (name == "off") return Declaration::OFF;
+    throw nb::value_error(("declaration '" + std::string(name) + "' is none of '27', '24', 'try', 'off'").c_str());
+}
+
+const char* declaration_name(Declaration d) {
+    constexpr const char* NAMES[] = {"off", "27", "24", "try"};
+    return NAMES[int(d)];
+}
+
+void init_game(Game* self, std::optional<std::string_view> sfen, std::optional<int> max_moves,
+               std::string_view declaration) {
+    if (max_moves && *max_moves < 1)
+        throw nb::value_error(("max_moves is " + std::to_string(*max_moves) + ", expected at least 1, or None").c_str());
+    const Rules rules{max_moves.value_or(UNLIMITED), to_declaration(declaration)};
+    new (self) Game(unwrap(parse_sfen(sfen.value_or(START_SFEN))), rules);
+}
+
+nb::object winner_and_reason(const Game& game) {
+    const std::optional<Outcome> end = game.outcome();
+    if (!end) return nb::none();
+    const nb::object winner = end->winner ? nb::object(nb::int_(int(*end->winner))) : nb::none();
+    const std::string_view reason = reason_text(end->reason);
+    return nb::make_tuple(winner, nb::str(reason.data(), reason.size()));
+}
+
+nb::object piece_text(const Game& game, std::string_view square) {
+    if (square.size() != 2 || square[0] < '1' || square[0] > '9' || square[1] < 'a' || square[1] > 'i')
+        throw NotationFault("bad square '" + std::string(square) + "': expected a square like 7g");
+    const Piece p = game.position().piece_on(make_square(square[0] - '1', square[1] - 'a'));
+    if (p == NO_PIECE) return nb::none();
+    const char letter = piece_letter(unpromoted(type_of(p)));
+    std::string text = is_promoted(type_of(p)) ? "+" : "";
+    text += color_of(p) == BLACK ? letter : char(letter - 'A' + 'a');
+    return nb::cast(text);
+}
+
+nb::dict hand_counts(const Game& game, int color) {
+    if (color != BLACK && color != WHITE) throw nb::value_error("color is neither 0 (black) nor 1 (white)");
+    nb::dict counts;
+    for (int t = ROOK; t >= PAWN; --t)
+        if (const int n = game.position().hand(Color(color)).count(PieceType(t)))
+            counts[nb::str(std::string(1, piece_letter(PieceType(t))).c_str())] = n;
+    return counts;
+}
+
+// Counts without the GIL, but lets Python see a Ctrl-C every few milliseconds.
+uint64_t interruptible_perft(Position& pos, int depth) {
+    bool interrupted = false;
+    uint64_t nodes = 0;
+    {
+        nb::gil_scoped_release release;
+        auto stop = [&] {
+            if (interrupted) return true;
+            nb::gil_scoped_acquire acquire;
+            return interrupted = PyErr_CheckSignals() != 0;
+        };
+        nodes = perft(pos, depth, stop);
+    }
+    if (interrupted) nb::raise_python_error();
+    return nodes;
+}
+
+Position perft_start(std::string_view sfen, int depth, int least) {
+    if (depth < least)
+        throw nb::value_error(("depth is " + std::to_string(depth) + ", expected at least " + std::to_string(least)).c_str());
+    return unwrap(parse_sfen(sfen));
+}
+
+nb::dict divide(std::string_view sfen, int depth) {
+    Position pos = perft_start(sfen, depth, 1);
+    MoveList list;
+    generate_legal(pos, list);
+    nb::dict counts;
+    for (Move m : list) {
+        Undo undo;
+        pos.do_move(m, undo);
+        counts[move_object(m)] = interruptible_perft(pos, depth - 1);
+        pos.undo_move(m, undo);
+    }
+    return counts;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "The rules of shogi in C++; keisei.shogi is its face.";
+    nb::exception<NotationFault>(m, "NotationError", PyExc_ValueError).attr("__doc__") =
+        "A text that cannot be read as what it should be.";
+    nb::exception<RulesFault>(m, "RulesError", PyExc_ValueError).attr("__doc__") =
+        "A text that can be read, or a move, that breaks the rules of shogi.";
+    m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
+
+    nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text. The same move is the same object.")
+        .def_static("from_usi", [](std::string_view text) { return move_object(unwrap(parse_usi(text))); }, "text"_a,
+                    "The move of a USI text such as 7g7f, 8h2b+ or P*5e.")
+        .def_prop_ro("from_square", [](Move mv) -> nb::object {
+            return mv.is_drop() ? nb::none() : nb::cast(square_name(mv.from()));
+        }, "Where the piece stood, such as '7g'; None for a drop.")
+        .def_prop_ro("to_square", [](Move mv) { return square_name(mv.to()); }, "Where it goes, such as '7f'.")
+        .def_prop_ro("promotes", &Move::is_promotion, "True if the piece promotes.")
+        .def_prop_ro("dropped", [](Move mv) -> nb::object {
+            return mv.is_drop() ? nb::cast(std::string(1, piece_letter(mv.dropped()))) : nb::none();
+        }, "The letter of a dropped piece, P L N S G B or R; None for a move on the board.")
+        .def("__str__", [](Move mv) { return to_usi(mv); })
+        .def("__repr__", [](Move mv) { return "Move.from_usi('" + to_usi(mv) + "')"; })
+        .def("__hash__", [](Move mv) { return mv.code(); })
+        .def("__reduce__", [](Move mv) {
+            return nb::make_tuple(nb::type<Move>().attr("from_usi"), nb::make_tuple(to_usi(mv)));
+        });
+
+    nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds the drawings.")
+        .def("__init__", &init_game, "sfen"_a = nb::none(), nb::kw_only(), "max_moves"_a.none() = 512,
+             "declaration"_a = "27")
+        .def("__init__", [](Game* self, const Game& other) { new (self) Game(other); }, "other"_a)
+        .def("legal_moves", [](const Game& g) {
+            const MoveList& list = g.legal_moves();
+            return move_list(list.moves, size_t(list.size));
+        }, "All legal moves; empty once the game is over.")
+        .def("push", [](Game& g, nb::handle move) {
+            if (const auto error = g.push(to_move(move, g))) raise(*error);
+        }, "move"_a, "Play a legal move, given as a Move or as its USI text.")
+        .def("pop", [](Game& g) {
+            if (g.moves_played() == 0) throw nb::index_error("no move to take back");
+            nb::object last = move_object(g.move(g.moves_played() - 1));
+            g.pop();
+            return last;
+        }, "Take back the last move, and with it any declaration or resignation; returns the move.")
+        .def("is_check", &Game::in_check, "True if the side to move is in check.")
+        .def("can_declare", &Game::can_declare, "True if the side to move may declare a win by points now.")
+        .def("declare", [](Game& g) { if (const auto error = g.declare()) raise(*error); },
+             "The side to move declares a win.")
+        .def("resign", [](Game& g) { if (const auto error = g.resign()) raise(*error); }, "The side to move resigns.")
+        .def("sfen", [](const Game& g) { return to_sfen(g.position()); }, "The position as SFEN.")
+        .def("piece_at", &piece_text, "square"_a, "The piece on a square such as '7g' in SFEN letters ('P', '+r'), or None.")
+        .def("hand", &hand_counts, "color"_a, "Pieces in hand with their numbers, such as {'R': 1, 'P': 3}.")
+        .def_prop_ro("ply", [](const Game& g) { return g.position().ply(); },
+                     "Moves played since move number 1, also those before this game's first position.")
+        .def_prop_ro("max_moves", [](const Game& g) -> nb::object {
+            return g.rules().max_moves == UNLIMITED ? nb::none() : nb::cast(g.rules().max_moves);
+        }, "The ply at which the game is a draw; None: no limit.")
+        .def_prop_ro("declaration", [](const Game& g) { return declaration_name(g.rules().declaration); },
+                     "The declaration rule: '27', '24', 'try' or 'off'.")
+        .def_prop_ro("history", [](const Game& g) {
+            nb::list moves;
+            for (int i = 0; i < g.moves_played(); ++i) moves.append(move_object(g.move(i)));
+            return moves;
+        }, "The moves of this game, first to last.")
+        .def_prop_ro("earlier_occurrences", &Game::earlier_occurrences, "How often this position stood before: 0 to 3.")
+        .def_prop_ro("key", [](const Game& g) { return g.position().key(); }, "64-bit hash of board, hands and side.")
+        .def("computed_key", [](const Game& g) { return g.position().computed_key(); }, "The key from scratch, for tests.")
+        .def_prop_ro("_turn", [](const Game& g) { return int(g.position().side()); })
+        .def("_outcome", &winner_and_reason)
+        .def("__sizeof__", &Game::bytes);
+
+    m.def("perft", [](std::string_view sfen, int depth) {
+        Position pos = perft_start(sfen, depth, 0);
+        return interruptible_perft(pos, depth);
+    }, "sfen"_a, "depth"_a);
+    m.def("divide", &divide, "sfen"_a, "depth"_a);
+
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&forget_move_objects));
+}

@@ -1,0 +1,85 @@
+// A game: a position, its history, and the rules that look at the history or end the game.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "movegen.h"
+
+namespace keisei {
+
+enum class Declaration : uint8_t { OFF, POINTS_27, POINTS_24, TRY };
+
+enum class Reason : uint8_t {
+    CHECKMATE, NO_LEGAL_MOVE, REPETITION, PERPETUAL_CHECK, DECLARATION, MAXIMUM_LENGTH, RESIGNATION
+};
+std::string_view reason_text(Reason r);  // "checkmate", "no legal move", …
+
+struct Outcome {
+    std::optional<Color> winner;  // none: a draw
+    Reason reason;
+};
+
+constexpr int UNLIMITED = std::numeric_limits<int>::max();
+
+struct Rules {
+    int max_moves = 512;  // a draw when this many moves have been played, counted from move number 1
+    Declaration declaration = Declaration::POINTS_27;
+};
+
+class Game {
+public:
+    Game(const Position& start, Rules rules);
+    Game(const Game& other);
+    Game& operator=(const Game&) = delete;
+
+    const Position& position() const { return position_; }
+    const Rules& rules() const { return rules_; }
+    int moves_played() const { return int(plies_.size()) - 1; }  // in this game, not before its start
+    Move move(int i) const { return plies_[size_t(i) + 1].move; }
+    size_t bytes() const { return sizeof(*this) + plies_.capacity() * sizeof(Ply); }
+
+    bool in_check() const { return plies_.back().in_check; }
+    int earlier_occurrences() const { return plies_.back().earlier; }  // of this position: 0 to 3
+    bool can_declare() const;
+
+    // How the game has ended; nothing while it goes on.
+    std::optional<Outcome> outcome() const;
+
+    // The legal moves; none once the game is over. Valid until the game changes.
+    const MoveList& legal_moves() const;
+
+    // Each is refused, and nothing changes, where the rules do not allow it.
+    std::optional<Error> push(Move m);
+    std::optional<Error> declare();
+    std::optional<Error> resign();
+
+    // Takes back the last move, and with it any declaration or resignation. There must be a move.
+    void pop();
+
+private:
+    // A position of the game and the move that led to it; 16 bytes.
+    struct Ply {
+        uint64_t key = 0;
+        uint32_t check_run = 0;  // how many moves in a row, up to this one, the mover has given check
+        Move move;               // none at the start
+        Piece captured = NO_PIECE;
+        uint8_t in_check : 1 = 0;  // the side to move
+        uint8_t earlier : 2 = 0;   // occurrences of this position before this one; the fourth ends the game
+    };
+
+    const MoveList& position_moves() const;  // by the position alone, the end of the game not considered
+    Outcome repetition_outcome() const;
+    Error refusal(const std::string& attempt, std::string_view why) const;
+
+    Position position_;
+    Rules rules_;
+    std::vector<Ply> plies_;
+    std::optional<Outcome> ended_by_player_;  // declaration or resignation
+    mutable MoveList moves_;                  // of this position, if moves_known_
+    mutable bool moves_known_ = false;
+};
+
+}  // namespace keisei

@@ -1,0 +1,201 @@
+#include "movegen.h"
+
+namespace keisei {
+namespace {
+
+// Two ways to take what the generator finds: write it down, or count it.
+class Writer {
+public:
+    explicit Writer(MoveList& list) : list_(list), end_(list.moves) {}
+    ~Writer() { list_.size = int(end_ - list_.moves); }
+
+    void board_moves(Square from, Bitboard targets, bool promote) {
+        const uint16_t base = Move::board(from, 0, promote).code();
+        for_each(targets, [&](Square to) { *end_++ = Move(base | to); });
+    }
+    void pawn_moves(Color us, Bitboard targets, bool promote) {
+        const int back = us == BLACK ? 1 : -1;
+        for_each(targets, [&](Square to) { *end_++ = Move::board(Square(to + back), to, promote); });
+    }
+    void drops(PieceType t, Bitboard targets) {
+        const uint16_t base = Move::drop(t, 0).code();
+        for_each(targets, [&](Square to) { *end_++ = Move(base | to); });
+    }
+
+private:
+    MoveList& list_;
+    Move* end_;
+};
+
+class Counter {
+public:
+    void board_moves(Square, Bitboard targets, bool) { count_ += targets.count(); }
+    void pawn_moves(Color, Bitboard targets, bool) { count_ += targets.count(); }
+    void drops(PieceType, Bitboard targets) { count_ += targets.count(); }
+    int count() const { return count_; }
+
+private:
+    int count_ = 0;
+};
+
+struct KingLines {
+    Bitboard checkers;  // enemy pieces that give check
+    Bitboard pinned;    // own pieces that may only move on their line with the king
+};
+
+template <Color Us>
+KingLines king_lines(const Position& pos) {
+    constexpr Color Them = ~Us;
+    const Square king = pos.king(Us);
+    const Bitboard occupied = pos.occupied();
+    KingLines lines;
+    lines.checkers = (tables.pawn[Us][king] & pos.pieces(Them, PAWN)) |
+                     (tables.knight[Us][king] & pos.pieces(Them, KNIGHT)) |
+                     (tables.silver[Us][king] & pos.pieces(Them, SILVER)) |
+                     (tables.gold[Us][king] & pos.pieces(Them, GOLD_LIKE)) |
+                     (tables.king[king] & (pos.pieces(Them, HORSE) | pos.pieces(Them, DRAGON)));
+    const Bitboard snipers = (tables.cross[king] & (pos.pieces(Them, ROOK) | pos.pieces(Them, DRAGON))) |
+                             (tables.diagonals[king] & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
+                             (tables.ray[forward(Us)][king] & pos.pieces(Them, LANCE));
+    for_each(snipers, [&](Square sniper) {
+        const Bitboard blockers = between(king, sniper) & occupied;
+        if (!blockers) lines.checkers |= bit(sniper);
+        else if (!blockers.more_than_one()) lines.pinned |= blockers & pos.pieces(Us);
+    });
+    return lines;
+}
+
+// Would our pawn, dropped on s in front of the enemy king, be mate? The drop itself is known to be legal.
+template <Color Us>
+bool is_pawn_drop_mate(const Position& pos, Square s) {
+    constexpr Color Them = ~Us;
+    const Square king = pos.king(Them);
+    const Bitboard occupied = pos.occupied() | bit(s);
+
+    // Another piece takes the pawn, and does not open a line to its king.
+    const Bitboard capturers =
+        pos.pieces(Them) & ((tables.knight[Us][s] & pos.pieces(Them, KNIGHT)) |
+                            (tables.silver[Us][s] & pos.pieces(Them, SILVER)) |
+                            (tables.gold[Us][s] & pos.pieces(Them, GOLD_LIKE)) |
+                            (tables.king[s] & (pos.pieces(Them, HORSE) | pos.pieces(Them, DRAGON))) |
+                            (bishop_attacks(s, occupied) & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
+                            (rook_attacks(s, occupied) & (pos.pieces(Them, ROOK) | pos.pieces(Them, DRAGON))));
+    // (No pawn and no lance of theirs reaches s: they would have to come from the king's own square.)
+    bool mate = true;
+    for_each(capturers, [&](Square from) {
+        if (mate && !pos.attacked_by_slider(king, Us, occupied ^ bit(from))) mate = false;
+    });
+    if (!mate) return false;
+
+    // The king goes somewhere else, or takes the pawn.
+    const Bitboard without_king = occupied ^ bit(king);
+    for_each(tables.king[king].without(pos.pieces(Them)), [&](Square to) {
+        if (mate && !pos.attacked(to, Us, without_king)) mate = false;
+    });
+    return mate;
+}
+
+template <Color Us, class Sink>
+void king_moves(const Position& pos, Sink& sink) {
+    const Square king = pos.king(Us);
+    const Bitboard without_king = pos.occupied() ^ bit(king);
+    Bitboard safe;
+    for_each(tables.king[king].without(pos.pieces(Us)), [&](Square to) {
+        if (!pos.attacked(to, ~Us, without_king)) safe |= bit(to);
+    });
+    sink.board_moves(king, safe, false);
+}
+
+// Moves of the pieces of one type (pawns and kings have their own functions).
+template <Color Us, PieceType T, class Sink>
+void piece_moves(const Position& pos, Bitboard targets, Bitboard pinned, Sink& sink) {
+    const Bitboard occupied = pos.occupied();
+    for_each(pos.pieces(Us, T), [&](Square from) {
+        Bitboard to = attacks<T>(Us, from, occupied) & targets;
+        if (pinned.test(from)) to &= ray_through(pos.king(Us), from);
+        if constexpr (T != GOLD_LIKE && can_promote(T)) {
+            sink.board_moves(from, PROMOTION_ZONE[Us].test(from) ? to : to & PROMOTION_ZONE[Us], true);
+            to = to.without(dead_ranks(Us, T));
+        }
+        sink.board_moves(from, to, false);
+    });
+}
+
+template <Color Us>
+Bitboard pushed(Bitboard pawns) {
+    return Bitboard(Us == BLACK ? pawns.bits() >> 1 : pawns.bits() << 1);
+}
+
+template <Color Us, class Sink>
+void pawn_moves(const Position& pos, Bitboard targets, Bitboard pinned, Sink& sink) {
+    const Bitboard pawns = pos.pieces(Us, PAWN);
+    // A pinned pawn moves only if its line with the king is the file.
+    const Square king = pos.king(Us);
+    const Bitboard file = tables.ray[NORTH][king] | tables.ray[SOUTH][king];
+    const Bitboard to = pushed<Us>(pawns.without(pinned.without(file))) & targets;
+    sink.pawn_moves(Us, to & PROMOTION_ZONE[Us], true);
+    sink.pawn_moves(Us, to.without(LAST_RANK[Us]), false);
+}
+
+template <Color Us, class Sink>
+void drops(const Position& pos, Bitboard targets, Sink& sink) {
+    const Hand hand = pos.hand(Us);
+    if (hand.empty()) return;
+    if (hand.count(PAWN)) {
+        Bitboard to = targets.without(LAST_RANK[Us]) & files_without(pos.pieces(Us, PAWN));
+        const Bitboard check = tables.pawn[~Us][pos.king(~Us)] & to;
+        if (check && is_pawn_drop_mate<Us>(pos, check.first())) to ^= check;
+        sink.drops(PAWN, to);
+    }
+    if (hand.count(LANCE)) sink.drops(LANCE, targets.without(LAST_RANK[Us]));
+    if (hand.count(KNIGHT)) sink.drops(KNIGHT, targets.without(LAST_TWO_RANKS[Us]));
+    if (hand.count(SILVER)) sink.drops(SILVER, targets);
+    if (hand.count(GOLD)) sink.drops(GOLD, targets);
+    if (hand.count(BISHOP)) sink.drops(BISHOP, targets);
+    if (hand.count(ROOK)) sink.drops(ROOK, targets);
+}
+
+template <Color Us, class Sink>
+void generate(const Position& pos, Sink& sink) {
+    const KingLines lines = king_lines<Us>(pos);
+    king_moves<Us>(pos, sink);
+    if (lines.checkers.more_than_one()) return;
+
+    Bitboard move_targets = ALL_SQUARES.without(pos.pieces(Us));
+    Bitboard drop_targets = ALL_SQUARES.without(pos.occupied());
+    if (lines.checkers) {  // take the checker or stand in between
+        drop_targets = between(pos.king(Us), lines.checkers.first());
+        move_targets = drop_targets | lines.checkers;
+    }
+    pawn_moves<Us>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, LANCE>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, KNIGHT>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, SILVER>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, GOLD_LIKE>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, BISHOP>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, ROOK>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, HORSE>(pos, move_targets, lines.pinned, sink);
+    piece_moves<Us, DRAGON>(pos, move_targets, lines.pinned, sink);
+    drops<Us>(pos, drop_targets, sink);
+}
+
+template <class Sink>
+void generate(const Position& pos, Sink& sink) {
+    if (pos.side() == BLACK) generate<BLACK>(pos, sink);
+    else generate<WHITE>(pos, sink);
+}
+
+}  // namespace
+
+void generate_legal(const Position& pos, MoveList& list) {
+    Writer writer(list);
+    generate(pos, writer);
+}
+
+int count_legal(const Position& pos) {
+    Counter counter;
+    generate(pos, counter);
+    return counter.count();
+}
+
+}  // namespace keisei

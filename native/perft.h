@@ -1,0 +1,29 @@
+// Perft: the number of move sequences of a given length, the yardstick of every move generator.
+#pragma once
+
+#include "movegen.h"
+
+namespace keisei {
+
+// The last ply is counted, not played; the position is given back as it was. After each subtree of
+// POLL_DEPTH plies (milliseconds) `stop` is asked; once it says true the count is cut short.
+constexpr int POLL_DEPTH = 4;
+
+template <class Stop>
+uint64_t perft(Position& pos, int depth, Stop& stop) {
+    if (depth == 0) return 1;
+    if (depth == 1) return uint64_t(count_legal(pos));
+    MoveList list;
+    generate_legal(pos, list);
+    uint64_t nodes = 0;
+    for (Move m : list) {
+        Undo undo;
+        pos.do_move(m, undo);
+        nodes += perft(pos, depth - 1, stop);
+        pos.undo_move(m, undo);
+        if (depth > POLL_DEPTH && stop()) break;
+    }
+    return nodes;
+}
+
+}  // namespace keisei

@@ -1,0 +1,59 @@
+// A position: board, hands, side to move and ply, with do/undo and an incremental hash. No history.
+#pragma once
+
+#include "attacks.h"
+
+namespace keisei {
+
+// What a move destroys: all that undo needs besides the move itself.
+struct Undo {
+    uint64_t key;
+    Piece captured;
+};
+
+class Position {
+public:
+    // An empty board; sfen.h fills positions.
+    Position() = default;
+
+    Color side() const { return side_; }
+    int ply() const { return ply_; }  // moves since move number 1
+    uint64_t key() const { return key_; }
+    uint64_t computed_key() const;  // the same from scratch, for tests
+    Piece piece_on(Square s) const { return board_[s]; }
+    Hand hand(Color c) const { return hands_[c]; }
+    Square king(Color c) const { return kings_[c]; }
+    Bitboard pieces(Color c) const { return by_color_[c]; }
+    Bitboard pieces(Color c, PieceType t) const { return by_color_[c] & by_type_[t]; }
+    Bitboard occupied() const { return by_color_[BLACK] | by_color_[WHITE]; }
+
+    // The move must be legal.
+    void do_move(Move m, Undo& undo);
+    void undo_move(Move m, const Undo& undo);
+
+    // Is a square attacked by that colour, the board being occupied like this?
+    bool attacked(Square s, Color by, Bitboard occupied) const;
+    bool attacked_by_slider(Square s, Color by, Bitboard occupied) const;
+    bool in_check() const { return attacked(kings_[side_], ~side_, occupied()); }
+
+    // Setting up, for readers only: the key is right after refresh().
+    void put(Square s, Piece p);
+    void add_to_hand(Color c, PieceType t) { hands_[c].add(t); }
+    void set_side(Color c) { side_ = c; }
+    void set_ply(int ply) { ply_ = ply; }
+    void refresh() { key_ = computed_key(); }
+
+private:
+    void toggle(Square s, Piece p);
+
+    Bitboard by_color_[2];
+    Bitboard by_type_[PIECE_TYPE_SLOTS];
+    Hand hands_[2];
+    uint64_t key_ = 0;
+    int32_t ply_ = 0;
+    Color side_ = BLACK;
+    Square kings_[2] = {0, 0};
+    Piece board_[SQUARES] = {};
+};
+
+}  // namespace keisei

@@ -1,0 +1,24 @@
+// SFEN positions and USI moves, in and out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "position.h"
+
+namespace keisei {
+
+inline constexpr std::string_view START_SFEN = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1";
+
+// Board, side, hands and (optional, 1 if missing) move number. A position that breaks a rule is an error.
+Result<Position> parse_sfen(std::string_view text);
+std::string to_sfen(const Position& pos);
+
+// 7g7f, 8h2b+, P*5e. Well formed is all that is asked: whether it is legal is for the position to say.
+Result<Move> parse_usi(std::string_view text);
+std::string to_usi(Move m);
+
+std::string square_name(Square s);            // "7g"
+char piece_letter(PieceType unpromoted);      // 'P', 'L', …
+
+}  // namespace keisei
