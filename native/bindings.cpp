@@ -56,8 +56,10 @@ nb::list move_list(const Move* begin, size_t size) {
     return nb::steal<nb::list>(list);
 }
 
+bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()); }
+
 Move to_move(nb::handle move, const Game& game) {
-    if (move.type().is(nb::type<Move>())) return *nb::inst_ptr<Move>(move);
+    if (is_move(move)) return *nb::inst_ptr<Move>(move);
     if (!PyUnicode_Check(move.ptr())) throw nb::type_error("push takes a Move or its USI text");
     Result<Move> read = parse_usi(nb::cast<std::string_view>(move));
     if (!read.ok()) raise({Error::SYNTAX, read.error().message + " in position " + to_sfen(game.position())});
@@ -160,7 +162,7 @@ NB_MODULE(_native, m) {
         "A text that can be read, or a move, that breaks the rules of shogi.";
     m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
 
-    nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text. The same move is the same object.")
+    nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text.")
         .def_static("from_usi", [](std::string_view text) { return move_object(unwrap(parse_usi(text))); }, "text"_a,
                     "The move of a USI text such as 7g7f, 8h2b+ or P*5e.")
         .def_prop_ro("from_square", [](Move mv) -> nb::object {
@@ -174,9 +176,10 @@ NB_MODULE(_native, m) {
         .def("__str__", [](Move mv) { return to_usi(mv); })
         .def("__repr__", [](Move mv) { return "Move.from_usi('" + to_usi(mv) + "')"; })
         .def("__hash__", [](Move mv) { return mv.code(); })
-        .def("__reduce__", [](Move mv) {
-            return nb::make_tuple(nb::type<Move>().attr("from_usi"), nb::make_tuple(to_usi(mv)));
-        });
+        .def("__eq__", [](Move mv, nb::handle other) { return is_move(other) && *nb::inst_ptr<Move>(other) == mv; },
+             nb::arg("other").none())
+        .def("__getstate__", [](Move mv) { return to_usi(mv); })
+        .def("__setstate__", [](Move* self, std::string_view text) { new (self) Move(unwrap(parse_usi(text))); });
 
     nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds the drawings.")
         .def("__init__", &init_game, "sfen"_a = nb::none(), nb::kw_only(), "max_moves"_a.none() = 512,
@@ -201,6 +204,7 @@ NB_MODULE(_native, m) {
              "The side to move declares a win.")
         .def("resign", [](Game& g) { if (const auto error = g.resign()) raise(*error); }, "The side to move resigns.")
         .def("sfen", [](const Game& g) { return to_sfen(g.position()); }, "The position as SFEN.")
+        .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The position that this game began with.")
         .def("piece_at", &piece_text, "square"_a, "The piece on a square such as '7g' in SFEN letters ('P', '+r'), or None.")
         .def("hand", &hand_counts, "color"_a, "Pieces in hand with their numbers, such as {'R': 1, 'P': 3}.")
         .def_prop_ro("ply", [](const Game& g) { return g.position().ply(); },

@@ -41,6 +41,12 @@ Game::Game(const Game& other)
     plies_ = other.plies_;
 }
 
+Position Game::start() const {
+    Position pos = position_;
+    for (size_t i = plies_.size() - 1; i > 0; --i) pos.undo_move(plies_[i].move, Undo{plies_[i - 1].key, plies_[i].captured});
+    return pos;
+}
+
 const MoveList& Game::position_moves() const {
     if (!moves_known_) {
         generate_legal(position_, moves_);

@@ -36,6 +36,7 @@ public:
     Game& operator=(const Game&) = delete;
 
     const Position& position() const { return position_; }
+    Position start() const;
     const Rules& rules() const { return rules_; }
     int moves_played() const { return int(plies_.size()) - 1; }  // in this game, not before its start
     Move move(int i) const { return plies_[size_t(i) + 1].move; }

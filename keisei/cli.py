@@ -1,0 +1,121 @@
+"""The `keisei` command: doors only, one function each. A user's mistake is one line and exit code 2."""
+
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from keisei.shogi import (
+    START_SFEN,
+    NotationError,
+    RulesError,
+    ShogiGame,
+    perft,
+    read_record,
+    write_record,
+)
+
+# The base of typer's own complaints, which every version of typer keeps in another place.
+_ClickException: Any = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Keisei (形勢): shogi self-play training.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    if show_version:
+        print(f"keisei {version('keisei')}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command("perft")
+def perft_command(
+    depth: Annotated[int, typer.Argument(min=0, help="Length of the sequences.")],
+    sfen: Annotated[str, typer.Argument(help="SFEN, in quotes.", show_default="start")] = START_SFEN,
+    divide: Annotated[bool, typer.Option("--divide", help="One line for each first move.")] = False,
+) -> None:
+    """Count the legal move sequences of a length, to check and to time the move generator.
+
+    keisei perft 5
+
+    keisei perft 3 "7lk/9/8S/9/9/9/9/7L1/8K b P 1" --divide
+    """
+    start = time.perf_counter()
+    if divide and depth > 0:
+        nodes = 0
+        for move in ShogiGame(sfen, max_moves=None).legal_moves():
+            game = ShogiGame(sfen, max_moves=None, declaration="off")
+            game.push(move)
+            count = perft(game.sfen(), depth - 1)
+            print(f"{move} {count}", flush=True)
+            nodes += count
+    else:
+        nodes = perft(sfen, depth)
+    seconds = time.perf_counter() - start
+    print(f"depth {depth}: {nodes} nodes in {seconds:.3f} s, {nodes / seconds / 1e6:.1f} million nodes/s")
+
+
+@app.command()
+def show(
+    record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    ply: Annotated[int | None, typer.Option(help="After this many moves; the end if not given.")] = None,
+) -> None:
+    """Check a game record against the rules and print its result and a position.
+
+    keisei show game.kif --ply 40
+    """
+    read = read_record(record)
+    print(
+        f"☗{read.black or '?'} ☖{read.white or '?'}: {len(read.moves)} moves, {read.outcome or 'unfinished'}"
+    )
+    game = read.game()
+    if ply is not None:
+        if not 0 <= ply <= len(read.moves):
+            raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
+        while len(game.history) > ply:
+            game.pop()
+    print(game)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its ending names the format.")],
+) -> None:
+    """Convert a game record between CSA, KIF and USI, checking every move.
+
+    keisei convert game.kif game.csa
+    """
+    write_record(target, read_record(source))
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app(standalone_mode=False)
+    except _ClickException as mistake:  # a wrong option or argument
+        _refuse(mistake.format_message())
+    except (NotationError, RulesError) as mistake:
+        _refuse(str(mistake))
+    except OSError as mistake:
+        _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"keisei: {message}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,262 @@
+"""KIF records: the format of Japanese shogi programs and web sites.
+
+UTF-8 and Shift-JIS are read, UTF-8 is written. The main line is read; variations (変化) are passed over.
+In a handicap game the giver of the handicap (上手, White) moves first. As in CSA, a win by the try rule
+is written as a resignation.
+"""
+
+import re
+
+from keisei._native import START_SFEN, Move, NotationError
+from keisei.shogi.bod import (
+    BOARD_KANJI,
+    FULL_WIDTH_FILES,
+    KANJI_NUMBERS,
+    PIECE_OF_KANJI,
+    is_bod_line,
+    read_bod,
+    write_bod,
+)
+from keisei.shogi.diagram import RANKS
+from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.records.record import (
+    Draft,
+    Ending,
+    GameRecord,
+    decode,
+    ending_outcome,
+    ending_word,
+    lines_of,
+    one_line,
+    play,
+    start_game,
+)
+from keisei.shogi.shogi_game import ShogiGame
+
+_HANDICAPS = {
+    "平手": START_SFEN,
+    "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "角落ち": "lnsgkgsnl/1r7/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+}
+_HANDICAP_OF_SFEN = {sfen: name for name, sfen in _HANDICAPS.items()}
+_PLAYER_KEYS = {"先手": Color.BLACK, "下手": Color.BLACK, "後手": Color.WHITE, "上手": Color.WHITE}
+
+# Where the move text has room, a promoted piece is named in two letters.
+_MOVE_KANJI = BOARD_KANJI | {"+L": "成香", "+N": "成桂", "+S": "成銀"}
+_PIECE_OF_NAME = PIECE_OF_KANJI | {kanji: piece for piece, kanji in _MOVE_KANJI.items()}
+_PIECE_NAMES = "|".join(sorted(_PIECE_OF_NAME, key=len, reverse=True))
+
+_ENDINGS: dict[str, Ending] = {
+    "投了": (False, Reason.RESIGNATION),
+    "詰み": (False, Reason.CHECKMATE),
+    "千日手": (None, Reason.REPETITION),
+    "入玉勝ち": (True, Reason.DECLARATION),
+    "最大手数": (None, Reason.MAXIMUM_LENGTH),
+    "切れ負け": (False, Reason.TIME),
+    "反則負け": (False, Reason.ILLEGAL_MOVE),
+    "反則勝ち": (True, Reason.ILLEGAL_MOVE),
+    "不戦敗": (False, Reason.FORFEIT),
+    "不戦勝": (True, Reason.FORFEIT),
+    "持将棋": (None, Reason.AGREED_IMPASSE),
+    "裁定引分": (None, Reason.ADJUDICATION),
+}
+_UNFINISHED = {"中断", "封じ手", "不詰", "詰ミ不詰", "Error"}
+
+_NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
+_TIME = re.compile(r"\(\s*(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^)]*)?\)\s*\+?\s*$")
+_MOVE = re.compile(
+    r"(?:([１-９1-9])([一二三四五六七八九])|(同)[\s　]*)"
+    rf"({_PIECE_NAMES})(成|不成)?(?:(打)|\(([1-9])([1-9])\))"
+)
+
+
+def write_kif(record: GameRecord) -> str:
+    """Return the record as KIF text."""
+    lines = ["# KIF version=2.0 encoding=UTF-8"]
+    lines += [f"{key}：{one_line(value)}" for key, value in record.headers.items() if not key.isascii()]
+    handicap = _HANDICAP_OF_SFEN.get(record.sfen)
+    lines += [f"手合割：{handicap}"] if handicap else write_bod(record.sfen).split("\n")
+    first, second = ("下手", "上手") if handicap and handicap != "平手" else ("先手", "後手")
+    lines += [f"{first}：{one_line(record.black)}", f"{second}：{one_line(record.white)}"]
+    lines.append("手数----指手---------消費時間--")
+    lines += _comment_lines(record, 0)
+    game = start_game(record.sfen)
+    totals = [0, 0]
+    last_square = ""
+    for number, move in enumerate(record.moves, 1):
+        text = _move_text(game, move, last_square)
+        if record.seconds:
+            seconds = record.seconds[number - 1]
+            totals[game.turn] += seconds
+            text += f"   ({_clock(seconds, totals[game.turn])})"
+        lines.append(f"{number:4d} {text}")
+        play(game, move)
+        last_square = move.to_square
+        lines += _comment_lines(record, number)
+    lines.append(f"{len(record.moves) + 1:4d} {_ending(record.outcome, game.turn)}")
+    return "\n".join(lines) + "\n"
+
+
+def read_kif(data: str | bytes) -> GameRecord:
+    """Read the main line of a game; every move is checked against the rules."""
+    return _Reader().read(lines_of(decode(data)))
+
+
+def _comment_lines(record: GameRecord, number: int) -> list[str]:
+    return [f"*{line}" for line in lines_of(record.comments[number])] if number in record.comments else []
+
+
+def _clock(seconds: int, total: int) -> str:
+    hours, rest = divmod(total, 3600)
+    return f"{seconds // 60:2d}:{seconds % 60:02d}/{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"
+
+
+def _move_text(game: ShogiGame, move: Move, last_square: str) -> str:
+    to = move.to_square
+    place = f"{FULL_WIDTH_FILES[int(to[0])]}{KANJI_NUMBERS[RANKS.index(to[1]) + 1]}"
+    if to == last_square:
+        place = "同　"
+    if move.from_square is None:
+        return f"{place}{_MOVE_KANJI[str(move.dropped)]}打"
+    # A record may hold a wrong move; play() refuses it just after, with its number.
+    piece = (game.piece_at(move.from_square) or "P").upper()
+    start = f"({move.from_square[0]}{RANKS.index(move.from_square[1]) + 1})"
+    return f"{place}{_MOVE_KANJI[piece]}{'成' if move.promotes else ''}{start}"
+
+
+def _ending(outcome: Outcome | None, turn: Color) -> str:
+    if outcome is None:
+        return "中断"
+    if word := ending_word(_ENDINGS, outcome, turn):
+        return word
+    # No word of its own: keep at least the winner.
+    if outcome.winner is None:
+        return "裁定引分"
+    if outcome.winner == turn:
+        return "反則勝ち"
+    return "反則負け" if outcome.reason == Reason.PERPETUAL_CHECK else "投了"
+
+
+class _Reader:
+    """Reads a record from top to bottom: headers, then numbered moves, then the ending."""
+
+    def __init__(self) -> None:
+        self._draft = Draft()
+        self._diagram: list[str] = []
+        self._handicap = "平手"
+        self._ending: str | None = None
+        self._last_square = ""
+
+    def read(self, lines: list[str]) -> GameRecord:
+        for number, line in enumerate(lines, 1):
+            if line.startswith("変化"):  # variations stand behind the main line
+                break
+            try:
+                self._line(line)
+            except NotationError as error:
+                raise NotationError(f"bad kif line {number} {line[:80]!r}: {error}") from error
+        game = self._begun()
+        return self._draft.finish(game, _read_ending(self._ending, game.turn))
+
+    def _line(self, line: str) -> None:
+        if line.startswith("*"):
+            self._draft.add_comment(line[1:])
+        elif not line.strip() or line.startswith(("#", "&", "手数----", "まで")):
+            return
+        elif is_bod_line(line) and self._draft.game is None:
+            self._diagram.append(line)
+        elif match := _NUMBERED.fullmatch(line):
+            self._numbered(int(match[1]), match[2].strip())
+        elif match := re.fullmatch(r"([^：:]+)[：:](.*)", line):
+            self._header(match[1].strip(), match[2].strip())
+        else:
+            raise NotationError("neither a header, a move nor a comment")
+
+    def _header(self, key: str, value: str) -> None:
+        if self._draft.game is not None:
+            raise NotationError("header after the first move")
+        if key in _PLAYER_KEYS:
+            self._draft.names[_PLAYER_KEYS[key]] = value
+        elif key == "手合割":
+            if value != "その他" and value not in _HANDICAPS:
+                raise NotationError(f"unknown handicap {value!r}")
+            self._handicap = value
+        else:
+            self._draft.headers[key] = value
+
+    def _begun(self) -> ShogiGame:
+        if self._draft.game is None:
+            if self._diagram:
+                sfen = read_bod(self._diagram)
+            elif self._handicap == "その他":
+                raise NotationError("bad kif record: handicap その他 without a board diagram")
+            else:
+                sfen = _HANDICAPS[self._handicap]
+            self._draft.game = start_game(sfen)
+        return self._draft.game
+
+    def _numbered(self, number: int, text: str) -> None:
+        game = self._begun()
+        if self._ending is not None:
+            raise NotationError("move after the end of the game")
+        if number != len(game.history) + 1:
+            raise NotationError(f"expected move {len(game.history) + 1}")
+        time = _TIME.search(text)
+        if time:
+            text = text[: time.start()]
+        text = text.strip(" 　\t+")
+        if text in _ENDINGS or text in _UNFINISHED:
+            self._ending = text
+            return
+        self._move(game, text)
+        if time:
+            self._draft.seconds[number] = _seconds(time)
+
+    def _move(self, game: ShogiGame, text: str) -> None:
+        match = _MOVE.fullmatch(text)
+        if match is None:
+            raise NotationError("expected a move such as ７六歩(77), ５五角打 or 投了")
+        file, rank, same, name, promotion, drop, from_file, from_rank = match.groups()
+        if same and not self._last_square:
+            raise NotationError("同 without a move before")
+        to = self._last_square if same else f"{_digit(file)}{RANKS[KANJI_NUMBERS.index(rank) - 1]}"
+        piece = _PIECE_OF_NAME[name]
+        if drop:
+            if piece not in "RBGSNLP" or promotion:
+                raise NotationError("only an unpromoted piece can be dropped")
+            play(game, f"{piece}*{to}")
+        else:
+            start = f"{from_file}{RANKS[int(from_rank) - 1]}"
+            standing = game.piece_at(start)
+            if start == to or standing is None or standing.upper() != piece:
+                raise NotationError(f"no {name} on {start} to move to {to}")
+            play(game, f"{start}{to}{'+' if promotion == '成' else ''}")
+        self._last_square = to
+
+
+def _digit(file: str) -> str:
+    return str(FULL_WIDTH_FILES.find(file)) if file in FULL_WIDTH_FILES else file
+
+
+def _seconds(time: re.Match[str]) -> int:
+    """Return the seconds of m:ss or h:mm:ss."""
+    if time[3] is None:
+        return int(time[1]) * 60 + int(time[2])
+    return int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3])
+
+
+def _read_ending(word: str | None, turn: Color) -> Outcome | None:
+    if word is None or word in _UNFINISHED:
+        return None
+    return ending_outcome(_ENDINGS[word], turn)

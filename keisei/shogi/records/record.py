@@ -1,0 +1,163 @@
+"""GameRecord: a game as records keep it, and what all formats share.
+
+Every record that is read is replayed, so that one that breaks a rule is refused with the move's number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from keisei._native import START_SFEN, Move, NotationError, RulesError
+from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.shogi_game import ShogiGame
+
+# Ends that the position itself must show.
+_SHOWN_BY_POSITION = {
+    Reason.CHECKMATE,
+    Reason.NO_LEGAL_MOVE,
+    Reason.REPETITION,
+    Reason.PERPETUAL_CHECK,
+}
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """Moves from a position, with players, result and comments.
+
+    comments: by number of moves played, 0 before the first; lines joined with newlines.
+    seconds: thinking time of each move, or empty where none is known.
+    headers: further facts under the format's own names ("EVENT" in CSA, "棋戦" in KIF); only the
+    format they were read from writes them again.
+    """
+
+    moves: tuple[Move, ...]
+    sfen: str = START_SFEN
+    black: str = ""
+    white: str = ""
+    outcome: Outcome | None = None
+    comments: Mapping[int, str] = field(default_factory=dict)
+    seconds: tuple[int, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_game(
+        cls, game: ShogiGame, *, black: str = "", white: str = "", comments: Mapping[int, str] | None = None
+    ) -> "GameRecord":
+        """Record a game as it stands."""
+        return cls(tuple(game.history), game.start_sfen, black, white, game.outcome(), comments or {})
+
+    def game(self) -> ShogiGame:
+        """Play the moves again, without a maximum length; a resignation is given at the end."""
+        game = replay(self.sfen, self.moves)
+        if self.outcome and self.outcome.reason == Reason.RESIGNATION and game.outcome() is None:
+            game.resign()
+        return game
+
+
+def decode(data: str | bytes) -> str:
+    """Return the text of a record: UTF-8, with or without a mark, otherwise Windows' Shift-JIS."""
+    if isinstance(data, str):
+        return data.removeprefix("\ufeff")
+    for encoding in ("utf-8-sig", "cp932"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise NotationError("the record is neither UTF-8 nor Shift-JIS text")
+
+
+def lines_of(text: str) -> list[str]:
+    """Split at the line ends of Unix, Windows and old Macs, and at nothing else."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def one_line(text: str) -> str:
+    """Return a name as it fits into a header line."""
+    return " ".join(text.split())
+
+
+def start_game(sfen: str) -> ShogiGame:
+    """Return the game that a record is replayed on: no maximum length, declarations left to the record."""
+    return ShogiGame(sfen, max_moves=None, declaration="off")
+
+
+def play(game: ShogiGame, move: Move | str) -> None:
+    """Play the next move of a record; a breach of the rules is told with the move's number."""
+    try:
+        game.push(move)
+    except RulesError as error:
+        raise RulesError(f"move {len(game.history) + 1}: {error}") from error
+
+
+def replay(sfen: str, moves: Sequence[Move | str]) -> ShogiGame:
+    """Play a record's moves from its position."""
+    game = start_game(sfen)
+    for move in moves:
+        play(game, move)
+    return game
+
+
+# What an ending means for the side to move: True it wins, False it loses, None a draw; and why.
+Ending = tuple[bool | None, Reason]
+
+
+def ending_word(endings: Mapping[str, Ending], outcome: Outcome, turn: Color) -> str | None:
+    """Return a format's word for an outcome, or None if it has none."""
+    wins = None if outcome.winner is None else outcome.winner == turn
+    reason = (
+        Reason.CHECKMATE if outcome.reason == Reason.NO_LEGAL_MOVE else outcome.reason
+    )  # one word for both
+    return next((word for word, ending in endings.items() if ending == (wins, reason)), None)
+
+
+def ending_outcome(ending: Ending, turn: Color) -> Outcome:
+    """Return the outcome that a format's word stands for."""
+    wins, reason = ending
+    return Outcome(None if wins is None else turn if wins else turn.opponent, reason)
+
+
+class Draft:
+    """What a reader has gathered of one record; `game` is there from the first position on."""
+
+    def __init__(self) -> None:
+        self.names = ["", ""]
+        self.headers: dict[str, str] = {}
+        self.comments: dict[int, str] = {}
+        self.seconds: dict[int, int] = {}
+        self.game: ShogiGame | None = None
+
+    @property
+    def moves_played(self) -> int:
+        """Moves read so far."""
+        return len(self.game.history) if self.game else 0
+
+    def add_comment(self, line: str) -> None:
+        """Add a line to the comment on the position reached."""
+        before = self.comments.get(self.moves_played)
+        self.comments[self.moves_played] = line if before is None else f"{before}\n{line}"
+
+    def finish(self, game: ShogiGame, claimed: Outcome | None) -> GameRecord:
+        """Return the record; where the position decides the game, what the record claims must agree."""
+        moves = tuple(game.history)
+        seconds = [self.seconds.get(number, 0) for number in range(1, len(moves) + 1)]
+        return GameRecord(
+            moves=moves,
+            sfen=game.start_sfen,
+            black=self.names[Color.BLACK],
+            white=self.names[Color.WHITE],
+            outcome=_checked_outcome(game, claimed),
+            comments=self.comments,
+            seconds=tuple(seconds) if self.seconds else (),
+            headers=self.headers,
+        )
+
+
+def _checked_outcome(game: ShogiGame, claimed: Outcome | None) -> Outcome | None:
+    shown = game.outcome()
+    if shown is None and claimed and claimed.reason in _SHOWN_BY_POSITION:
+        fault = "but the position does not show it"
+    elif shown and claimed and claimed.winner != shown.winner:
+        fault = f"but it is {shown}"
+    else:
+        return shown or claimed
+    number = len(game.history)
+    raise RulesError(f"after move {number}: the record says {claimed}, {fault}, in position {game.sfen()}")

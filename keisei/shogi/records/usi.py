@@ -1,0 +1,29 @@
+"""USI position lines: `position startpos moves 7g7f …` or `position sfen … moves …`.
+
+A line holds the moves only; players, comments and a resignation have no place in it.
+"""
+
+from keisei._native import START_SFEN, NotationError
+from keisei.shogi.records.record import Draft, GameRecord, replay
+
+
+def write_usi(record: GameRecord) -> str:
+    """Return the record as one position line."""
+    start = "startpos" if record.sfen == START_SFEN else f"sfen {record.sfen}"
+    return " ".join(["position", start, *(["moves", *map(str, record.moves)] if record.moves else [])])
+
+
+def read_usi(line: str) -> GameRecord:
+    """Read a position line (the word `position` may be missing); every move is checked against the rules."""
+    words = line.split()
+    if words[:1] == ["position"]:
+        words = words[1:]
+    cut = words.index("moves") if "moves" in words else len(words)
+    start, moves = words[:cut], words[cut + 1 :]
+    if start == ["startpos"]:
+        sfen = START_SFEN
+    elif start[:1] == ["sfen"]:
+        sfen = " ".join(start[1:])
+    else:
+        raise NotationError(f"bad usi position {line[:200]!r}: expected startpos or sfen")
+    return Draft().finish(replay(sfen, moves), None)

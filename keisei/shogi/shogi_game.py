@@ -1,0 +1,86 @@
+"""ShogiGame: a game of shogi in the game's own words, over the native rules.
+
+Legal moves, check, repetition, declaration and the end of the game are decided in C++; this class adds
+the words and the pictures. A game that is over has no legal moves and refuses to be continued.
+"""
+
+from collections.abc import Callable
+from typing import Self
+
+from keisei._native import Game, Move
+from keisei.shogi.bod import write_bod
+from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.svg import draw_svg
+
+_COLORS = (Color.BLACK, Color.WHITE)
+
+
+class ShogiGame(Game):
+    """A game from a position (SFEN; the start position if None) under the rules of shogi.
+
+    max_moves: the game is a draw when `ply` reaches it; None for no limit.
+    declaration: "27" or "24" points, "try" (a king on the enemy king's first square wins at once) or "off".
+    """
+
+    @property
+    def turn(self) -> Color:
+        """The side to move."""
+        return _COLORS[self._turn]
+
+    def outcome(self) -> Outcome | None:
+        """Return the winner and the reason if the game is over, otherwise None."""
+        end = self._outcome()
+        if end is None:
+            return None
+        winner, reason = end
+        return Outcome(None if winner is None else _COLORS[winner], Reason(reason))
+
+    def copy(self) -> Self:
+        """Return an independent copy with the whole history."""
+        return type(self)(self)
+
+    def svg(self, size: int = 480) -> str:
+        """Return a drawing of the board, `size` pixels wide, with the last move marked."""
+        history = self.history
+        return draw_svg(self.sfen(), history[-1] if history else None, size)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __str__(self) -> str:
+        """Return the board as shogi programs print it (a BOD diagram)."""
+        return write_bod(self.sfen())
+
+    def __repr__(self) -> str:
+        """Return the position and, if the game is over, how it ended."""
+        outcome = self.outcome()
+        return f"<{type(self).__name__} {self.sfen()}{f' ({outcome})' if outcome else ''}>"
+
+    def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...]]:
+        """Pickle as start, rules, moves and how a player ended it."""
+        outcome = self.outcome()
+        by_player = outcome is not None and outcome.reason in (Reason.RESIGNATION, Reason.DECLARATION)
+        ended = str(outcome.reason) if outcome and by_player else None
+        rules = (self.start_sfen, self.max_moves, self.declaration)
+        return _rebuild, (type(self), *rules, [str(move) for move in self.history], ended)
+
+
+def _rebuild(
+    kind: type[ShogiGame],
+    sfen: str,
+    max_moves: int | None,
+    declaration: str,
+    moves: list[str],
+    ended: str | None,
+) -> ShogiGame:
+    game = kind(sfen, max_moves=max_moves, declaration=declaration)
+    for move in moves:
+        game.push(move)
+    if ended == Reason.RESIGNATION:
+        game.resign()
+    elif ended == Reason.DECLARATION and game.outcome() is None:  # a win by the try rule is there already
+        game.declare()
+    return game
+
+
+__all__ = ["Move", "ShogiGame"]
