@@ -113,7 +113,7 @@ void piece_moves(const Position& pos, Bitboard targets, Bitboard pinned, Sink& s
     for_each(pos.pieces(Us, T), [&](Square from) {
         Bitboard to = attacks<T>(Us, from, occupied) & targets;
         if (pinned.test(from)) to &= ray_through(pos.king(Us), from);
-        if constexpr (T != GOLD_LIKE && can_promote(T)) {
+        if constexpr (can_promote(T)) {
             sink.board_moves(from, PROMOTION_ZONE[Us].test(from) ? to : to & PROMOTION_ZONE[Us], true);
             to = to.without(dead_ranks(Us, T));
         }

@@ -26,7 +26,7 @@ constexpr uint8_t PROMOTED = 8;
 constexpr PieceType promoted(PieceType t) { return PieceType(t | PROMOTED); }
 constexpr PieceType unpromoted(PieceType t) { return t == KING ? KING : PieceType(t & 7); }
 constexpr bool is_promoted(PieceType t) { return t > KING; }
-constexpr bool can_promote(PieceType t) { return t < KING && t != GOLD; }
+constexpr bool can_promote(PieceType t) { return t >= PAWN && t < KING && t != GOLD; }
 constexpr bool moves_like_gold(PieceType t) { return t == GOLD || (t >= PRO_PAWN && t <= PRO_SILVER); }
 
 // How many of each kind a set holds, P L N S G B R K.

@@ -46,26 +46,35 @@ def is_bod_line(line: str) -> bool:
     )
 
 
-def read_bod(lines: list[str]) -> str:
-    """Return the SFEN of a diagram; a position that breaks a rule is found by whoever sets it up."""
-    board: dict[str, str] = {}
-    hands: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    turn, move_number, rank = Color.BLACK, 1, 0
-    for line in lines:
+class BodReader:
+    """Reads a diagram line by line; a position that breaks a rule is found by whoever sets it up."""
+
+    def __init__(self) -> None:
+        self._board: dict[str, str] = {}
+        self._hands: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._turn = Color.BLACK
+        self._move_number = 1
+        self._ranks_read = 0
+
+    def read(self, line: str) -> None:
+        """Take the next line, one that `is_bod_line`."""
         if line.startswith("|"):
-            if rank == 9:
-                raise NotationError(f"bad diagram line {line!r}: more than nine ranks")
-            _read_rank(line, RANKS[rank], board)
-            rank += 1
+            if self._ranks_read == 9:
+                raise NotationError("more than nine ranks in the diagram")
+            _read_rank(line, RANKS[self._ranks_read], self._board)
+            self._ranks_read += 1
         elif match := _HAND_LINE.match(line):
-            hands[_SIDE_OF_NAME[match[1]]].update(_read_hand(match[2], line))
+            self._hands[_SIDE_OF_NAME[match[1]]].update(_read_hand(match[2]))
         elif line.strip() in {"後手番", "上手番"}:
-            turn = Color.WHITE
+            self._turn = Color.WHITE
         elif match := re.match(r"手数＝(\d{1,6})(?!\d)", line):
-            move_number = int(match[1]) + 1
-    if rank != 9:
-        raise NotationError(f"bad diagram: expected nine ranks, got {rank}")
-    return Diagram(board, hands, turn, move_number).to_sfen()
+            self._move_number = int(match[1]) + 1
+
+    def sfen(self) -> str:
+        """Return the SFEN of the diagram that was read."""
+        if self._ranks_read != 9:
+            raise NotationError(f"bad diagram: expected nine ranks, got {self._ranks_read}")
+        return Diagram(self._board, self._hands, self._turn, self._move_number).to_sfen()
 
 
 def _square_text(piece: str | None) -> str:
@@ -88,17 +97,17 @@ def _count_text(count: int) -> str:
 def _read_rank(line: str, rank: str, board: dict[str, str]) -> None:
     cells = re.findall(r"([ v])(\S)", line[1:].split("|")[0])
     if len(cells) != 9:
-        raise NotationError(f"bad diagram line {line!r}: expected nine squares, got {len(cells)}")
+        raise NotationError(f"expected nine squares, got {len(cells)}")
     for file, (side, kanji) in zip(range(9, 0, -1), cells, strict=True):
         if kanji in "・.":
             continue
         if kanji not in PIECE_OF_KANJI:
-            raise NotationError(f"bad diagram line {line!r}: unknown piece {kanji!r}")
+            raise NotationError(f"unknown piece {kanji!r}")
         piece = PIECE_OF_KANJI[kanji]
         board[f"{file}{rank}"] = piece.lower() if side == "v" else piece
 
 
-def _read_hand(text: str, line: str) -> dict[str, int]:
+def _read_hand(text: str) -> dict[str, int]:
     text = re.sub(r"[\s　]", "", text)
     if text in {"", "なし"}:
         return {}
@@ -106,7 +115,7 @@ def _read_hand(text: str, line: str) -> dict[str, int]:
     for kanji, number in _HAND_ITEM.findall(text):
         letter = PIECE_OF_KANJI.get(kanji, "")
         if letter not in HAND_ORDER or not letter or letter in hand:
-            raise NotationError(f"bad diagram line {line!r}: unknown or repeated piece in hand {kanji!r}")
+            raise NotationError(f"unknown or repeated piece in hand {kanji!r}")
         tens, units = number.startswith("十"), number.lstrip("十")
         hand[letter] = (10 * tens + (KANJI_NUMBERS.index(units) if units else 0)) or 1
     return hand

@@ -14,6 +14,10 @@ class Color(IntEnum):
         """Return "black" or "white"."""
         return self.name.lower()
 
+    def __bool__(self) -> bool:
+        """Return True also for Black: `if outcome.winner` asks whether there is one."""
+        return True
+
     @property
     def opponent(self) -> "Color":
         """The other side."""

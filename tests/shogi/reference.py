@@ -314,9 +314,7 @@ class ReferenceGame:
     def _only_gave_check(side: str, positions: list[Position]) -> bool:
         """Whether each of this side's moves in this run of positions gave check."""
         return all(
-            in_check(after, after.side)
-            for before, after in pairwise(positions)
-            if before.side == side
+            in_check(after, after.side) for before, after in pairwise(positions) if before.side == side
         )
 
 

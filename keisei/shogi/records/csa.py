@@ -30,7 +30,7 @@ CSA_OF_PIECE = {
 }  # fmt: skip
 PIECE_OF_CSA = {csa: piece for piece, csa in CSA_OF_PIECE.items()}
 _SIGNS = "+-"
-_HEADER_KEY = re.compile("[A-Z_]+")
+_HEADER_KEY = re.compile("[A-Z][A-Z0-9_+-]*")  # TIME+ and TIME- are each player's own
 _SET = {"P": 18, "L": 4, "N": 4, "S": 4, "G": 4, "B": 2, "R": 2}
 
 _ENDINGS: dict[str, Ending] = {
@@ -44,6 +44,7 @@ _ENDINGS: dict[str, Ending] = {
     "JISHOGI": (None, Reason.AGREED_IMPASSE),
     "HIKIWAKE": (None, Reason.ADJUDICATION),
 }
+_ILLEGAL_ACTIONS = {"+ILLEGAL_ACTION", "-ILLEGAL_ACTION"}  # by Black, by White, whoever is to move
 _UNFINISHED = {"CHUDAN", "MATTA", "ERROR", "FUZUMI"}
 
 
@@ -54,9 +55,9 @@ def write_csa(record: GameRecord) -> str:
     lines += [
         f"${key}:{one_line(value)}" for key, value in record.headers.items() if _HEADER_KEY.fullmatch(key)
     ]
-    lines += _position_lines(record.sfen)
-    lines += _comment_lines(record, 0)
     game = start_game(record.sfen)
+    lines += _position_lines(game.start_sfen)
+    lines += _comment_lines(record, 0)
     for number, move in enumerate(record.moves, 1):
         lines.append(_move_text(game, move))
         play(game, move)
@@ -178,7 +179,7 @@ class _Reader:
                 self._draft.names[_SIGNS.index(text[1])] = text[2:].strip()
             case "$":
                 key, _, value = text[1:].partition(":")
-                self._draft.headers[key] = value
+                self._draft.headers[key] = value.strip()
             case "P" if self._draft.game is None:
                 self._position(text)
             case "+" | "-" if len(text) == 1 and self._draft.game is None:
@@ -188,6 +189,8 @@ class _Reader:
             case "T":
                 self._time(text)
             case "%" if self._draft.game is not None and self._ending is None:
+                if text[1:] not in _ENDINGS.keys() | _UNFINISHED | _ILLEGAL_ACTIONS:
+                    raise NotationError("unknown ending")
                 self._ending = text[1:]
             case _:
                 raise NotationError("unknown or misplaced statement")
@@ -229,7 +232,7 @@ class _Reader:
 
     def _time(self, text: str) -> None:
         match = re.fullmatch(r"T(\d{1,9})(\.\d*)?", text)
-        if not match or self._draft.game is None:
+        if not match or (self._draft.moves_played == 0 and self._ending is None):
             raise NotationError("expected a time such as T12 after a move")
         if self._ending is None:  # the time of the ending itself is not kept
             self._draft.seconds[self._draft.moves_played] = int(match[1])
@@ -288,8 +291,6 @@ def _square_name(digits: str) -> str:
 def _read_ending(word: str | None, turn: Color) -> Outcome | None:
     if word is None or word in _UNFINISHED:
         return None
-    if word in ("+ILLEGAL_ACTION", "-ILLEGAL_ACTION"):
+    if word in _ILLEGAL_ACTIONS:
         return Outcome(Color(_SIGNS.index(word[0])).opponent, Reason.ILLEGAL_MOVE)
-    if word not in _ENDINGS:
-        raise NotationError(f"bad csa record: unknown ending {word[:80]!r}")
     return ending_outcome(_ENDINGS[word], turn)

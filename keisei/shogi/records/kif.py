@@ -13,8 +13,8 @@ from keisei.shogi.bod import (
     FULL_WIDTH_FILES,
     KANJI_NUMBERS,
     PIECE_OF_KANJI,
+    BodReader,
     is_bod_line,
-    read_bod,
     write_bod,
 )
 from keisei.shogi.diagram import RANKS
@@ -44,8 +44,10 @@ _HANDICAPS = {
     "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
-    "七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "左七枚落ち": "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "右七枚落ち": "3gkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
 }
@@ -85,13 +87,15 @@ def write_kif(record: GameRecord) -> str:
     """Return the record as KIF text."""
     lines = ["# KIF version=2.0 encoding=UTF-8"]
     lines += [f"{key}：{one_line(value)}" for key, value in record.headers.items() if not key.isascii()]
-    handicap = _HANDICAP_OF_SFEN.get(record.sfen)
-    lines += [f"手合割：{handicap}"] if handicap else write_bod(record.sfen).split("\n")
+    game = start_game(record.sfen)
+    handicap = _HANDICAP_OF_SFEN.get(game.start_sfen)
+    # Records rarely tell the number of moves before a diagram, and some programs do not know that line.
+    diagram = write_bod(game.start_sfen).removesuffix("\n手数＝0")
+    lines += [f"手合割：{handicap}"] if handicap else diagram.split("\n")
     first, second = ("下手", "上手") if handicap and handicap != "平手" else ("先手", "後手")
     lines += [f"{first}：{one_line(record.black)}", f"{second}：{one_line(record.white)}"]
     lines.append("手数----指手---------消費時間--")
     lines += _comment_lines(record, 0)
-    game = start_game(record.sfen)
     totals = [0, 0]
     last_square = ""
     for number, move in enumerate(record.moves, 1):
@@ -153,7 +157,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._draft = Draft()
-        self._diagram: list[str] = []
+        self._diagram: BodReader | None = None
         self._handicap = "平手"
         self._ending: str | None = None
         self._last_square = ""
@@ -175,7 +179,8 @@ class _Reader:
         elif not line.strip() or line.startswith(("#", "&", "手数----", "まで")):
             return
         elif is_bod_line(line) and self._draft.game is None:
-            self._diagram.append(line)
+            self._diagram = self._diagram or BodReader()
+            self._diagram.read(line)
         elif match := _NUMBERED.fullmatch(line):
             self._numbered(int(match[1]), match[2].strip())
         elif match := re.fullmatch(r"([^：:]+)[：:](.*)", line):
@@ -198,7 +203,7 @@ class _Reader:
     def _begun(self) -> ShogiGame:
         if self._draft.game is None:
             if self._diagram:
-                sfen = read_bod(self._diagram)
+                sfen = self._diagram.sfen()
             elif self._handicap == "その他":
                 raise NotationError("bad kif record: handicap その他 without a board diagram")
             else:

@@ -71,8 +71,8 @@ def lines_of(text: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Return a name as it fits into a header line."""
-    return " ".join(text.split())
+    """Return a name as it fits into a header line; spaces inside it, wide ones too, are part of it."""
+    return " ".join(lines_of(text)).strip()
 
 
 def start_game(sfen: str) -> ShogiGame:

@@ -15,6 +15,8 @@ def write_usi(record: GameRecord) -> str:
 
 def read_usi(line: str) -> GameRecord:
     """Read a position line (the word `position` may be missing); every move is checked against the rules."""
+    if not line.isascii():
+        raise NotationError(f"bad usi position {line[:200]!r}: expected ascii letters only")
     words = line.split()
     if words[:1] == ["position"]:
         words = words[1:]

@@ -1,0 +1,97 @@
+"""The move generator against tables of perft counts."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from conftest import PERFT_NODES, table
+
+from keisei.shogi import START_SFEN, NotationError, ShogiGame, perft
+
+# Counted with rsshogi, whose generator is independent of ours; not in the table.
+MORE = [
+    ("4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1", [525, 2410]),
+    ("ln2k1gn1/r1s1gsn2/1ppl4l/p2ppp1pp/1P+b1P1p2/P2P1P2g/3b1GPPP/6K1L/2S3RNS w p 62", [60, 1201, 66390]),
+    ("4grbnl/lB1k2g2/1ps2s3/P1Pp1ppGp/3Pp2P1/4P1P2/1PS2PNRP/p1+n1G3L/L2SK3N b 2P 91", [41, 1482, 62837]),
+    ("2r2gs2/l+B3g1P1/1g4nkl/1p1p3p1/L1pn1ppNp/p1b1p3L/PPN1G1s2/5R1SS/4K4 b 6p 141", [50, 3051, 167298]),
+]
+
+CASES = [
+    (sfen, depth, int(n)) for sfen, counts in table("perft.tsv") for depth, n in enumerate(counts.split(), 1)
+]
+CASES += [(sfen, depth, n) for sfen, counts in MORE for depth, n in enumerate(counts, 1)]
+
+
+@pytest.mark.parametrize(("sfen", "depth", "nodes"), [case for case in CASES if case[2] <= PERFT_NODES])
+def test_perft_equals_the_table(sfen: str, depth: int, nodes: int) -> None:
+    assert perft(sfen, depth) == nodes
+
+
+def test_start_position_reaches_depth_5_also_in_slow_builds() -> None:
+    assert (START_SFEN, 5, 19861490) in [case for case in CASES if case[2] <= PERFT_NODES]
+
+
+def test_divide_names_every_first_move_and_sums_to_perft() -> None:
+    counts = perft(START_SFEN, 3, divide=True)
+    assert list(counts) == ShogiGame().legal_moves()
+    assert sum(counts.values()) == 25470
+    game = ShogiGame()
+    for move, count in counts.items():
+        game.push(move)
+        assert perft(game.sfen(), 2) == count
+        game.pop()
+
+
+def test_depth_0_is_one_and_a_negative_depth_is_refused() -> None:
+    assert perft(START_SFEN, 0) == 1
+    with pytest.raises(ValueError, match="depth is -1, expected at least 0"):
+        perft(START_SFEN, -1)
+    with pytest.raises(ValueError, match="depth is 0, expected at least 1"):
+        perft(START_SFEN, 0, divide=True)
+
+
+def test_a_bad_position_is_refused() -> None:
+    with pytest.raises(NotationError):
+        perft("startpos", 1)
+
+
+def test_perft_lets_other_threads_run() -> None:
+    started, finished = threading.Event(), threading.Event()
+
+    def count() -> None:
+        started.set()
+        perft(START_SFEN, 5)
+        finished.set()
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    started.wait()
+    turns = 0
+    while not finished.is_set():
+        turns += 1
+        time.sleep(0.0005)
+    thread.join()
+    assert turns > 10  # with the GIL held this loop would hardly turn at all
+
+
+@pytest.mark.parametrize("divide", [False, True])
+def test_ctrl_c_stops_a_count_that_would_take_hours(divide: bool) -> None:
+    code = f"from keisei.shogi import *; print('on', flush=True); perft(START_SFEN, 10, divide={divide})"
+    command = [sys.executable, "-c", code]
+    # A shell may have left Ctrl-C ignored; a terminal does not.
+    restore = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    command[2] = restore + code
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
