@@ -19,9 +19,7 @@ from keisei.shogi import (
 )
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
-_ClickException: Any = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
-)
+_ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
     add_completion=False,
@@ -78,16 +76,13 @@ def show(
     keisei show game.kif --ply 40
     """
     read = read_record(record)
-    print(
-        f"☗{read.black or '?'} ☖{read.white or '?'}: {len(read.moves)} moves, {read.outcome or 'unfinished'}"
-    )
+    if ply is not None and not 0 <= ply <= len(read.moves):
+        raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
     game = read.game()
-    if ply is not None:
-        if not 0 <= ply <= len(read.moves):
-            raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
-        while len(game.history) > ply:
-            game.pop()
-    print(game)
+    while ply is not None and len(game.history) > ply:
+        game.pop()
+    players = f"☗{read.black or '?'} ☖{read.white or '?'}"
+    print(f"{players}: {len(read.moves)} moves, {read.outcome or 'unfinished'}\n{game}")
 
 
 @app.command()
@@ -105,15 +100,13 @@ def convert(
 def main() -> None:
     """Run the command line."""
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
         _refuse(mistake.format_message())
     except (NotationError, RulesError) as mistake:
         _refuse(str(mistake))
     except OSError as mistake:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
 
 
 def _refuse(message: str) -> NoReturn:

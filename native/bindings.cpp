@@ -29,6 +29,15 @@ struct RulesFault : std::runtime_error {
     throw RulesFault(error.message);
 }
 
+// The UTF-8 of a Python text, which lives as long as the text does.
+std::string_view utf8(nb::handle text) {
+    Py_ssize_t size = 0;
+    const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (data) return {data, size_t(size)};
+    PyErr_Clear();
+    throw NotationFault("text with half a unicode letter (a lone surrogate)");
+}
+
 template <class T>
 T unwrap(Result<T> result) {
     if (!result.ok()) raise(result.error());
@@ -61,7 +70,7 @@ bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()); }
 Move to_move(nb::handle move, const Game& game) {
     if (is_move(move)) return *nb::inst_ptr<Move>(move);
     if (!PyUnicode_Check(move.ptr())) throw nb::type_error("push takes a Move or its USI text");
-    Result<Move> read = parse_usi(nb::cast<std::string_view>(move));
+    Result<Move> read = parse_usi(utf8(move));
     if (!read.ok()) raise({Error::SYNTAX, read.error().message + " in position " + to_sfen(game.position())});
     return read.value();
 }
@@ -79,12 +88,11 @@ const char* declaration_name(Declaration d) {
     return NAMES[int(d)];
 }
 
-void init_game(Game* self, std::optional<std::string_view> sfen, std::optional<int> max_moves,
-               std::string_view declaration) {
+void init_game(Game* self, std::optional<nb::str> sfen, std::optional<int> max_moves, std::string_view declaration) {
     if (max_moves && *max_moves < 1)
         throw nb::value_error(("max_moves is " + std::to_string(*max_moves) + ", expected at least 1, or None").c_str());
     const Rules rules{max_moves.value_or(UNLIMITED), to_declaration(declaration)};
-    new (self) Game(unwrap(parse_sfen(sfen.value_or(START_SFEN))), rules);
+    new (self) Game(unwrap(parse_sfen(sfen ? utf8(*sfen) : START_SFEN)), rules);
 }
 
 nb::object winner_and_reason(const Game& game) {
@@ -95,7 +103,8 @@ nb::object winner_and_reason(const Game& game) {
     return nb::make_tuple(winner, nb::str(reason.data(), reason.size()));
 }
 
-nb::object piece_text(const Game& game, std::string_view square) {
+nb::object piece_text(const Game& game, nb::str name) {
+    const std::string_view square = utf8(name);
     if (square.size() != 2 || square[0] < '1' || square[0] > '9' || square[1] < 'a' || square[1] > 'i')
         throw NotationFault("bad square '" + std::string(square) + "': expected a square like 7g");
     const Piece p = game.position().piece_on(make_square(square[0] - '1', square[1] - 'a'));
@@ -116,7 +125,7 @@ nb::dict hand_counts(const Game& game, int color) {
 }
 
 // Counts without the GIL, but lets Python see a Ctrl-C every few milliseconds.
-uint64_t interruptible_perft(Position& pos, int depth) {
+uint64_t interruptible_perft(Position& pos, int depth, bool write_last) {
     bool interrupted = false;
     uint64_t nodes = 0;
     {
@@ -126,19 +135,19 @@ uint64_t interruptible_perft(Position& pos, int depth) {
             nb::gil_scoped_acquire acquire;
             return interrupted = PyErr_CheckSignals() != 0;
         };
-        nodes = perft(pos, depth, stop);
+        nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop);
     }
     if (interrupted) nb::raise_python_error();
     return nodes;
 }
 
-Position perft_start(std::string_view sfen, int depth, int least) {
+Position perft_start(nb::str sfen, int depth, int least) {
     if (depth < least)
         throw nb::value_error(("depth is " + std::to_string(depth) + ", expected at least " + std::to_string(least)).c_str());
-    return unwrap(parse_sfen(sfen));
+    return unwrap(parse_sfen(utf8(sfen)));
 }
 
-nb::dict divide(std::string_view sfen, int depth) {
+nb::dict divide(nb::str sfen, int depth) {
     Position pos = perft_start(sfen, depth, 1);
     MoveList list;
     generate_legal(pos, list);
@@ -146,7 +155,7 @@ nb::dict divide(std::string_view sfen, int depth) {
     for (Move m : list) {
         Undo undo;
         pos.do_move(m, undo);
-        counts[move_object(m)] = interruptible_perft(pos, depth - 1);
+        counts[move_object(m)] = interruptible_perft(pos, depth - 1, false);
         pos.undo_move(m, undo);
     }
     return counts;
@@ -163,7 +172,7 @@ NB_MODULE(_native, m) {
     m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
 
     nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text.")
-        .def_static("from_usi", [](std::string_view text) { return move_object(unwrap(parse_usi(text))); }, "text"_a,
+        .def_static("from_usi", [](nb::str text) { return move_object(unwrap(parse_usi(utf8(text)))); }, "text"_a,
                     "The move of a USI text such as 7g7f, 8h2b+ or P*5e.")
         .def_prop_ro("from_square", [](Move mv) -> nb::object {
             return mv.is_drop() ? nb::none() : nb::cast(square_name(mv.from()));
@@ -226,10 +235,10 @@ NB_MODULE(_native, m) {
         .def("_outcome", &winner_and_reason)
         .def("__sizeof__", &Game::bytes);
 
-    m.def("perft", [](std::string_view sfen, int depth) {
+    m.def("perft", [](nb::str sfen, int depth, bool write_last) {
         Position pos = perft_start(sfen, depth, 0);
-        return interruptible_perft(pos, depth);
-    }, "sfen"_a, "depth"_a);
+        return interruptible_perft(pos, depth, write_last);
+    }, "sfen"_a, "depth"_a, "write_last"_a = false);
     m.def("divide", &divide, "sfen"_a, "depth"_a);
 
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&forget_move_objects));

@@ -5,21 +5,22 @@
 
 namespace keisei {
 
-// The last ply is counted, not played; the position is given back as it was. After each subtree of
+// The last ply is counted, not played, and its moves are written down only if asked for (as a search would); the position is given back as it was. After each subtree of
 // POLL_DEPTH plies (milliseconds) `stop` is asked; once it says true the count is cut short.
 constexpr int POLL_DEPTH = 4;
 
-template <class Stop>
+template <bool WriteLast = false, class Stop>
 uint64_t perft(Position& pos, int depth, Stop& stop) {
     if (depth == 0) return 1;
-    if (depth == 1) return uint64_t(count_legal(pos));
+    if (depth == 1 && !WriteLast) return uint64_t(count_legal(pos));
     MoveList list;
     generate_legal(pos, list);
+    if (depth == 1) return uint64_t(list.size);
     uint64_t nodes = 0;
     for (Move m : list) {
         Undo undo;
         pos.do_move(m, undo);
-        nodes += perft(pos, depth - 1, stop);
+        nodes += perft<WriteLast>(pos, depth - 1, stop);
         pos.undo_move(m, undo);
         if (depth > POLL_DEPTH && stop()) break;
     }

@@ -1,7 +1,7 @@
 #include "sfen.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <vector>
 
 #include "movegen.h"
@@ -22,17 +22,16 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char to_upper(char c) { return is_lower(c) ? char(c - 'a' + 'A') : c; }
 
+// Text is UTF-8: a letter is one byte, or a first byte and those that continue it.
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
 // Text as it can be shown in one line of an error: control characters as '?', and not endless.
 std::string shown(std::string_view text) {
-    constexpr size_t LIMIT = 200;
+    size_t limit = std::min<size_t>(text.size(), 200);
+    while (limit < text.size() && limit > 0 && continues(text[limit])) --limit;
     std::string out;
-    for (char c : text.substr(0, LIMIT)) out += (static_cast<unsigned char>(c) < 32 || c == 127) ? '?' : c;
-    if (text.size() > LIMIT) {
-        while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xc0) == 0x80) out.pop_back();  // a cut
-        if (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80)) out.pop_back();             // utf-8 letter
-        out += "…";
-    }
-    return out;
+    for (char c : text.substr(0, limit)) out += (static_cast<unsigned char>(c) < 32 || c == 127) ? '?' : c;
+    return limit < text.size() ? out + "…" : out;
 }
 
 // Reads one SFEN from left to right; every method returns false once an error is set.
@@ -53,7 +52,13 @@ private:
     }
     bool syntax(std::string what) { return fail(Error::SYNTAX, std::move(what)); }
     bool syntax_at(const char* where, std::string what) {
-        return syntax(std::move(what) + " at character " + std::to_string(where - text_.data() + 1));
+        const auto letters = std::count_if(text_.data(), where, [](char c) { return !continues(c); });
+        return syntax(std::move(what) + " at character " + std::to_string(letters + 1));
+    }
+    std::string letter_at(const char* where) const {
+        const char* end = where + 1;
+        while (end < text_.data() + text_.size() && continues(*end)) ++end;
+        return shown({where, end});
     }
     bool breach(std::string what) { return fail(Error::RULES, std::move(what)); }
 
@@ -88,7 +93,7 @@ private:
                 if (file < -1) return rank_width(rank, 8 - file);
             } else {
                 const PieceType t = type_of_letter(to_upper(c));
-                if (t == NO_PIECE_TYPE) return syntax_at(&c, "unknown piece '" + shown({&c, 1}) + "'");
+                if (t == NO_PIECE_TYPE) return syntax_at(&c, "unknown piece '" + letter_at(&c) + "'");
                 if (file < 0) return rank_width(rank, 10);
                 pos_.put(make_square(file--, rank),
                          make_piece(is_lower(c) ? WHITE : BLACK, promote ? promoted(t) : t));
@@ -124,7 +129,7 @@ private:
                 continue;
             }
             const PieceType t = type_of_letter(to_upper(c));
-            if (t == NO_PIECE_TYPE || t == KING) return syntax_at(&c, "unknown piece in hand '" + shown({&c, 1}) + "'");
+            if (t == NO_PIECE_TYPE || t == KING) return syntax_at(&c, "unknown piece in hand '" + letter_at(&c) + "'");
             bool& again = seen[is_lower(c)][t];
             if (again) return syntax_at(&c, std::string("piece in hand '") + c + "' given twice");
             again = true;

@@ -21,7 +21,7 @@ _FILES = "  ９ ８ ７ ６ ５ ４ ３ ２ １"
 _RULE = "+---------------------------+"
 _HAND_LINE = re.compile(r"(先手|後手|下手|上手)の持駒[：:](.*)")
 _SIDE_OF_NAME = {"先手": Color.BLACK, "下手": Color.BLACK, "後手": Color.WHITE, "上手": Color.WHITE}
-_HAND_ITEM = re.compile(r"(.)(十?[一二三四五六七八九]?)")
+_HAND_ITEM = re.compile(r"(.)([1-9][0-9]?|十?[一二三四五六七八九]?)")  # some programs write 歩18
 
 
 def write_bod(sfen: str) -> str:
@@ -116,6 +116,12 @@ def _read_hand(text: str) -> dict[str, int]:
         letter = PIECE_OF_KANJI.get(kanji, "")
         if letter not in HAND_ORDER or not letter or letter in hand:
             raise NotationError(f"unknown or repeated piece in hand {kanji!r}")
-        tens, units = number.startswith("十"), number.lstrip("十")
-        hand[letter] = (10 * tens + (KANJI_NUMBERS.index(units) if units else 0)) or 1
+        hand[letter] = _read_count(number)
     return hand
+
+
+def _read_count(number: str) -> int:
+    if number.isdecimal():
+        return int(number)
+    tens, units = number.startswith("十"), number.lstrip("十")
+    return (10 * tens + (KANJI_NUMBERS.index(units) if units else 0)) or 1

@@ -37,7 +37,8 @@ def draw_svg(sfen: str, last_move: Move | None, size: int) -> str:
 def _text(x: float, y: float, text: str, size: int, *, turned: bool = False, fill: str = "#000") -> str:
     rotation = f' transform="rotate(180 {x:g} {y:g})"' if turned else ""
     place = f'x="{x:g}" y="{y:g}" font-size="{size}" fill="{fill}"{rotation}'
-    return f'<text {place} dominant-baseline="central">{text}</text>'
+    # dy and not dominant-baseline, which not every program that draws SVG knows
+    return f'<text {place} dy=".36em">{text}</text>'
 
 
 def _piece(x: float, y: float, piece: str) -> str:

@@ -1,6 +1,5 @@
 """The move generator against tables of perft counts."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 import pytest
 from conftest import PERFT_NODES, table
 
+from keisei import _native
 from keisei.shogi import START_SFEN, NotationError, ShogiGame, perft
 
 # Counted with rsshogi, whose generator is independent of ours; not in the table.
@@ -33,6 +33,13 @@ def test_perft_equals_the_table(sfen: str, depth: int, nodes: int) -> None:
 
 def test_start_position_reaches_depth_5_also_in_slow_builds() -> None:
     assert (START_SFEN, 5, 19861490) in [case for case in CASES if case[2] <= PERFT_NODES]
+
+
+def test_writing_the_last_moves_down_counts_the_same() -> None:
+    """bench/rules.py measures both ways."""
+    for sfen, depth, nodes in CASES:
+        if nodes < 1_000_000:
+            assert _native.perft(sfen, depth, write_last=True) == nodes
 
 
 def test_divide_names_every_first_move_and_sums_to_perft() -> None:
@@ -80,14 +87,16 @@ def test_perft_lets_other_threads_run() -> None:
 
 @pytest.mark.parametrize("divide", [False, True])
 def test_ctrl_c_stops_a_count_that_would_take_hours(divide: bool) -> None:
-    code = f"from keisei.shogi import *; print('on', flush=True); perft(START_SFEN, 10, divide={divide})"
-    command = [sys.executable, "-c", code]
     # A shell may have left Ctrl-C ignored; a terminal does not.
-    restore = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    command[2] = restore + code
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    ) as process:
+    code = f"""
+import signal
+from keisei.shogi import START_SFEN, perft
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("on", flush=True)
+perft(START_SFEN, 10, divide={divide})
+"""
+    command = [sys.executable, "-P", "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "on\n"
         time.sleep(0.2)

@@ -3,7 +3,7 @@
 import pytest
 from conftest import random_play, table
 
-from keisei.shogi import START_SFEN, NotationError, RulesError, ShogiGame
+from keisei.shogi import START_SFEN, Move, NotationError, RulesError, ShogiGame, perft
 
 SYNTAX = [
     ("", "expected board, side, hands and move number, got 0 fields"),
@@ -36,6 +36,9 @@ SYNTAX = [
     ("4k4/9/9/9/9/9/9/9/4K4 b - 1x", "move number is '1x'"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 99999999999999999999", "move number is '99999999999999999999'"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 1\0", "move number is '1?'"),
+    ("4k4/9/9/形8/9/9/9/9/4K4 b - 1", "unknown piece '形' at character 9"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b 2飛 1", "unknown piece in hand '飛' at character 26"),
+    ("4k4/9/9/9/9/9/9/9/4K4 先 - 1", "side to move is '先'"),
 ]
 RULES = [
     ("9/9/9/9/9/9/9/9/4K4 b - 1", "white has 0 kings, expected one"),
@@ -86,6 +89,25 @@ def test_an_endless_text_is_not_repeated_whole() -> None:
     assert len(str(caught.value)) < 1000
     with pytest.raises(NotationError):
         ShogiGame("9/" * 100_000 + " b - 1")
+
+
+@pytest.mark.parametrize("cut", range(195, 206))
+def test_a_long_text_is_cut_between_letters(cut: int) -> None:
+    with pytest.raises(NotationError, match="…"):
+        ShogiGame("x" * cut + "形勢" * 20)
+
+
+def test_half_a_letter_is_a_notation_error() -> None:
+    half = "\ud800"
+    for read in (
+        ShogiGame,
+        Move.from_usi,
+        ShogiGame().push,
+        ShogiGame().piece_at,
+        lambda text: perft(text, 1),
+    ):
+        with pytest.raises(NotationError, match="half a unicode letter"):
+            read(half)
 
 
 def test_every_position_of_the_tables_is_written_as_it_was_read() -> None:

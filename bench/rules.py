@@ -1,0 +1,173 @@
+"""python bench/rules.py [--rounds 5]: speed of the rules, side by side with other engines.
+
+Every round runs all contestants one after the other, so that load on the machine hits all of them; figures
+are medians, ratios are medians of the ratios within a round. Peers that are not installed are named and left
+out: cshogi and rsshogi from PyPI (Python loops), fairy-stockfish from Debian (perft, a separate process).
+One thread.
+"""
+
+import argparse
+import importlib
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from keisei import _native
+from keisei.shogi import START_SFEN, ShogiGame
+
+PERFT_DEPTH = 5
+PERFT_NODES = 19_861_490
+GAMES, PLIES = 60, 200
+
+Contest = dict[str, Callable[[], float]]  # name → millions (perft) or plain units per second
+
+
+def keisei_perft(write_last: bool) -> float:
+    """Million nodes a second from the start position."""
+    start = time.perf_counter()
+    assert _native.perft(START_SFEN, PERFT_DEPTH, write_last) == PERFT_NODES
+    return PERFT_NODES / (time.perf_counter() - start) / 1e6
+
+
+class FairyStockfish:
+    """The peer process, ready to count."""
+
+    def __init__(self, path: str) -> None:
+        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._ask("uci", "uciok")
+        self._ask("setoption name UCI_Variant value shogi\nposition startpos\nisready", "readyok")
+
+    def _ask(self, command: str, until: str) -> str:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(until):
+                return line
+        raise RuntimeError(f"fairy-stockfish ended before it said {until!r}")
+
+    def perft(self) -> float:
+        """Million nodes a second; it writes the last ply's moves down."""
+        start = time.perf_counter()
+        nodes = int(self._ask(f"go perft {PERFT_DEPTH}", "Nodes searched").split()[-1])
+        assert nodes == PERFT_NODES
+        return nodes / (time.perf_counter() - start) / 1e6
+
+
+def keisei_loop() -> float:
+    """Moves a second of random play; repetition, mate and length are decided at every move."""
+    choose, moves_played = random.Random(1), 0
+    start = time.perf_counter()
+    for _ in range(GAMES):
+        game = ShogiGame(max_moves=PLIES)
+        while moves := game.legal_moves():
+            game.push(moves[int(choose.random() * len(moves))])
+            moves_played += 1
+    return moves_played / (time.perf_counter() - start)
+
+
+def cshogi_loop() -> float:
+    """The same with cshogi, which is not asked about repetition."""
+    cshogi = importlib.import_module("cshogi")
+    choose, moves_played = random.Random(1), 0
+    start = time.perf_counter()
+    for _ in range(GAMES):
+        board = cshogi.Board()
+        for _ in range(PLIES):
+            moves = list(board.legal_moves)
+            if not moves:
+                break
+            board.push(moves[int(choose.random() * len(moves))])
+            moves_played += 1
+    return moves_played / (time.perf_counter() - start)
+
+
+def rsshogi_loop() -> float:
+    """The same with rsshogi, which is not asked about repetition."""
+    core = importlib.import_module("rsshogi.core")
+    choose, moves_played = random.Random(1), 0
+    start = time.perf_counter()
+    for _ in range(GAMES):
+        board = core.Board()
+        for _ in range(PLIES):
+            moves = board.legal_moves()
+            if not moves:
+                break
+            board.apply_move(moves[int(choose.random() * len(moves))])
+            moves_played += 1
+    return moves_played / (time.perf_counter() - start)
+
+
+def keisei_copy(plies: int) -> float:
+    """Copies a second of a game with so many moves."""
+    choose, game = random.Random(2), ShogiGame()
+    while len(game.history) < plies:
+        game.push(choose.choice(game.legal_moves()))
+    start = time.perf_counter()
+    for _ in range(20_000):
+        game.copy()
+    return 20_000 / (time.perf_counter() - start)
+
+
+def report(title: str, unit: str, contest: Contest, rounds: int) -> None:
+    """Run a contest and print a line for each contestant; the first is what the others are compared with."""
+    results: dict[str, list[float]] = {name: [] for name in contest}
+    for _ in range(rounds):
+        for name, run in contest.items():
+            results[name].append(run())
+    first = next(iter(results.values()))
+    print(f"\n{title}")
+    for name, figures in results.items():
+        ratio = statistics.median(own / other for own, other in zip(first, figures, strict=True))
+        print(f"  {name:34s} {statistics.median(figures):12,.1f} {unit:18s} keisei is ×{ratio:.2f}")
+
+
+def installed(module: str) -> bool:
+    """Tell whether a peer can be imported; say so if not."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        print(f"{module} is not installed: left out (pip install {module})")
+        return False
+    return True
+
+
+def main() -> None:
+    """Run all contests."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contestant runs (default 5)")
+    rounds = parser.parse_args().rounds
+    if rounds < 1:
+        parser.error(f"--rounds is {rounds}, expected at least 1")
+
+    counting: Contest = {
+        "keisei, last ply written down": lambda: keisei_perft(True),
+        "keisei, last ply only counted": lambda: keisei_perft(False),
+    }
+    if path := shutil.which("fairy-stockfish") or shutil.which("fairy-stockfish", path="/usr/games"):
+        counting["fairy-stockfish, written down"] = FairyStockfish(path).perft
+    else:
+        print("fairy-stockfish is not installed: left out (apt-get install fairy-stockfish)")
+    playing: Contest = {"keisei": keisei_loop}
+    if installed("cshogi"):
+        playing["cshogi"] = cshogi_loop
+    if installed("rsshogi.core"):
+        playing["rsshogi"] = rsshogi_loop
+    copying: Contest = {"after 0 moves": lambda: keisei_copy(0), "after 100 moves": lambda: keisei_copy(100)}
+
+    report(f"perft {PERFT_DEPTH} from the start position, bulk-counted", "million nodes/s", counting, rounds)
+    report("random play from Python: legal_moves() and push()", "moves/s", playing, rounds)
+    report("copy() of a game", "copies/s", copying, rounds)
+    game = ShogiGame()
+    print(f"\na game object holds {sys.getsizeof(game):,} bytes with room for {game.max_moves} moves")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The `keisei` command as a user runs it: a real process, its output, its errors, its exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keisei.shogi import START_SFEN, read_record
+
+COMMAND = Path(sys.executable).parent / "keisei"
+KIF = "先手：甲\n後手：乙\n手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 投了\n"
+
+
+def keisei(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def refusal(*arguments: str | Path) -> str:
+    """The one line that a mistake gets, after checking that it is one, with exit code 2."""
+    done = keisei(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("keisei: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_help_lists_the_commands_and_teaches_by_example() -> None:
+    for arguments in ((), ("--help",)):
+        done = keisei(*arguments)
+        assert done.returncode == 0
+        assert all(command in done.stdout for command in ("perft", "show", "convert"))
+    assert "keisei perft 5" in keisei("perft", "--help").stdout
+
+
+def test_version_is_the_packages() -> None:
+    assert keisei("--version").stdout == "keisei 0.1.0\n"
+
+
+def test_perft_prints_nodes_and_speed() -> None:
+    done = keisei("perft", "4")
+    assert done.returncode == 0
+    assert done.stdout.startswith("depth 4: 719731 nodes in ")
+    assert keisei("perft", "2", "7lk/9/8S/9/9/9/9/7L1/8K b P 1").stdout.startswith("depth 2: 639 nodes")
+    assert keisei("perft", "0").stdout.startswith("depth 0: 1 nodes")
+
+
+def test_divide_prints_a_line_for_each_first_move() -> None:
+    lines = keisei("perft", "2", "--divide").stdout.splitlines()
+    assert len(lines) == 31
+    assert "7g7f 30" in lines
+    assert lines[-1].startswith("depth 2: 900 nodes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("perft",), "depth"),
+        (("perft", "five"), "depth"),
+        (("perft", "1", "nonsense"), "bad sfen 'nonsense'"),
+        (("perft", "1", "4k4/9/9/9/9/9/9/9/9 b - 1"), "black has 0 kings"),
+        (("perft", "1", "--nonsense"), "--nonsense"),
+        (("nonsense",), "nonsense"),
+        (("show", "missing.kif"), "missing.kif: No such file or directory"),
+        (("show", "game.txt"), "expected .csa, .kif, .kifu or .usi"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says: str) -> None:
+    assert says in refusal(*arguments)
+
+
+def test_ctrl_c_ends_with_130() -> None:
+    # A shell may have left Ctrl-C ignored; a terminal does not.
+    with subprocess.Popen(
+        [COMMAND, "perft", "10"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env=os.environ,
+    ) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == b""
+
+
+def test_show_prints_result_and_board(tmp_path: Path) -> None:
+    path = tmp_path / "game.kif"
+    path.write_text(KIF, encoding="utf-8")
+    lines = keisei("show", path).stdout.splitlines()
+    assert lines[0] == "☗甲 ☖乙: 2 moves, white wins by resignation"
+    assert lines[-1] == "手数＝2"
+    assert keisei("show", path, "--ply", "0").stdout.splitlines()[-1] == "手数＝0"
+    assert "--ply is 3, expected 0 to 2" in refusal("show", path, "--ply", "3")
+
+
+def test_convert_writes_the_same_game_in_another_format(tmp_path: Path) -> None:
+    source, target = tmp_path / "game.kif", tmp_path / "game.csa"
+    source.write_text(KIF, encoding="utf-8")
+    assert keisei("convert", source, target).returncode == 0
+    assert read_record(target) == read_record(source)
+    assert read_record(target).sfen == START_SFEN
+
+
+def test_a_record_that_breaks_a_rule_is_refused_with_the_move_number(tmp_path: Path) -> None:
+    path = tmp_path / "game.csa"
+    path.write_text("PI\n+\n+7776FU\n-5159OU\n", encoding="utf-8")
+    assert "move 2: illegal move 5a5i in position" in refusal("show", path)

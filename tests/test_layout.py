@@ -1,0 +1,98 @@
+"""The house rules that code review would forget: who may import whom, what stays out."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keisei import _native
+
+ROOT = Path(__file__).parents[1]
+
+# Each room and what it may use of the package; a room's own modules are always allowed.
+MAY_IMPORT = {
+    "keisei": set(),
+    "keisei.shogi": {"keisei._native"},
+    "keisei.cli": {"keisei.shogi"},
+}
+GPL = {"cshogi", "shogi", "pyffish"}
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for path in sorted((ROOT / "keisei").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at whatever depth of the code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found.add(str(node.module))
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "keisei"}
+    return found - {"keisei"}
+
+
+def room_of(module: str) -> str:
+    return max((room for room in MAY_IMPORT if f"{module}.".startswith(f"{room}.")), key=len)
+
+
+def belongs(module: str, room: str) -> bool:
+    return f"{module}.".startswith(f"{room}.")
+
+
+@pytest.mark.parametrize(("module", "path"), modules())
+def test_dependencies_point_one_way(module: str, path: Path) -> None:
+    room = room_of(module)
+    allowed = MAY_IMPORT[room] | ({room} if room != "keisei" else set())
+    used = {name for name in imports(path) if belongs(name, "keisei")}
+    assert not {name for name in used if not any(belongs(name, other) for other in allowed)}
+
+
+@pytest.mark.parametrize(("module", "path"), modules())
+def test_no_gpl_library_is_imported_by_the_package(module: str, path: Path) -> None:
+    assert not {name.split(".")[0] for name in imports(path)} & GPL, module
+
+
+def test_every_room_of_the_table_exists() -> None:
+    names = {name for name, _ in modules()}
+    assert set(MAY_IMPORT) <= names
+
+
+def test_the_rules_do_not_load_torch() -> None:
+    code = "import sys, keisei.shogi; print(sorted({'torch', 'numpy', 'typer'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_rules_in_c_know_nothing_of_python() -> None:
+    for path in (ROOT / "native").iterdir():
+        if path.name != "bindings.cpp":
+            assert "nanobind" not in path.read_text(encoding="utf-8"), path
+            assert "Python.h" not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_stub_names_what_the_native_module_has() -> None:
+    tree = ast.parse((ROOT / "keisei" / "_native.pyi").read_text(encoding="utf-8"))
+    module = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            module.add(node.name)
+            members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            real = {name for name in vars(getattr(_native, node.name)) if not name.startswith("__")}
+            assert {name for name in members if not name.startswith("__")} == real, node.name
+        elif isinstance(node, ast.FunctionDef):
+            module.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            module.add(ast.unparse(node.target))
+    assert module == {name for name in vars(_native) if not name.startswith("__")}

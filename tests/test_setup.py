@@ -1,0 +1,60 @@
+"""What the set-up promises: one clear line where the machine lacks something, and nothing built twice."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def fake_python(folder: Path, version: str) -> str:
+    """A command that answers as an old Python would."""
+    path = folder / f"python{version}"
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_wrong_python_gives_one_clear_line(tmp_path: Path) -> None:
+    done = make("tools", f"PYTHON={fake_python(tmp_path, '3.8')}")
+    assert done.returncode == 2
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("keisei needs Python 3.11 or newer, and '")
+    assert all(line.startswith("make") for line in rest)
+
+
+def test_no_python_at_all_gives_the_same_line() -> None:
+    assert make("tools", "PYTHON=no-such-python").stderr.startswith("keisei needs Python 3.11 or newer")
+
+
+def test_a_missing_compiler_gives_one_clear_line() -> None:
+    done = make("tools", "CXX=no-such-compiler")
+    assert done.returncode == 2
+    assert done.stderr.startswith("keisei needs a C++20 compiler, and there is no 'no-such-compiler'")
+
+
+def test_a_second_build_has_nothing_to_do_and_a_changed_source_has() -> None:
+    if not (ROOT / ".venv" / ".built").exists():
+        pytest.skip("this run does not use make's own .venv")
+    assert make("--question", "build").returncode == 0
+    assert make("--question", "--what-if=native/movegen.cpp", "build").returncode == 1
+    assert make("--question", "--what-if=constraints.txt", "build").returncode == 1
+
+
+def test_every_target_of_help_exists() -> None:
+    lines = make("help").stdout.splitlines()
+    assert {"test", "lint", "bench", "sanitize", "fuzz"} <= {line.split()[0] for line in lines}
+    for line in lines:
+        assert make("--dry-run", line.split()[0]).returncode == 0
+
+
+def test_ci_script_is_valid_bash() -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    assert subprocess.run([bash, "-n", ROOT / ".ci" / "run"], timeout=60).returncode == 0
