@@ -75,6 +75,8 @@ _ENDINGS: dict[str, Ending] = {
 }
 _UNFINISHED = {"中断", "封じ手", "不詰", "詰ミ不詰", "Error"}
 
+# まで93手で先手の勝ち: the only result in a record whose moves end without a word.
+_SUMMARY = re.compile(r"まで\d+手で(先手|後手|下手|上手)の勝ち")
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
 _TIME = re.compile(r"\(\s*(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^)]*)?\)\s*\+?\s*$")
 _MOVE = re.compile(
@@ -160,7 +162,9 @@ class _Reader:
         self._diagram: BodReader | None = None
         self._handicap = "平手"
         self._ending: str | None = None
+        self._summarised_winner: Color | None = None
         self._last_square = ""
+        self._empty = True  # but for comments and marks
 
     def read(self, lines: list[str]) -> GameRecord:
         for number, line in enumerate(lines, 1):
@@ -170,14 +174,24 @@ class _Reader:
                 self._line(line)
             except NotationError as error:
                 raise NotationError(f"bad kif line {number} {line[:80]!r}: {error}") from error
+        if self._empty:
+            raise NotationError("bad kif record: neither a header nor a move")
         game = self._begun()
-        return self._draft.finish(game, _read_ending(self._ending, game.turn))
+        return self._draft.finish(game, self._claimed(game.turn))
 
     def _line(self, line: str) -> None:
         if line.startswith("*"):
             self._draft.add_comment(line[1:])
-        elif not line.strip() or line.startswith(("#", "&", "手数----", "まで")):
+        elif line.strip() and not line.startswith(("#", "&")):
+            self._empty = False
+            self._content(line)
+
+    def _content(self, line: str) -> None:
+        if line.startswith("手数----"):
             return
+        if line.startswith("まで"):
+            if match := _SUMMARY.match(line):
+                self._summarised_winner = _PLAYER_KEYS[match[1]]
         elif is_bod_line(line) and self._draft.game is None:
             self._diagram = self._diagram or BodReader()
             self._diagram.read(line)
@@ -249,6 +263,15 @@ class _Reader:
             play(game, f"{start}{to}{'+' if promotion == '成' else ''}")
         self._last_square = to
 
+    def _claimed(self, turn: Color) -> Outcome | None:
+        """Return the result that the record gives, by a word or by its summary."""
+        if self._ending in _ENDINGS:
+            return ending_outcome(_ENDINGS[self._ending], turn)
+        if self._ending or self._summarised_winner is None:
+            return None
+        resigned = self._summarised_winner is turn.opponent
+        return Outcome(self._summarised_winner, Reason.RESIGNATION if resigned else Reason.ADJUDICATION)
+
 
 def _digit(file: str) -> str:
     return str(FULL_WIDTH_FILES.find(file)) if file in FULL_WIDTH_FILES else file
@@ -259,9 +282,3 @@ def _seconds(time: re.Match[str]) -> int:
     if time[3] is None:
         return int(time[1]) * 60 + int(time[2])
     return int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3])
-
-
-def _read_ending(word: str | None, turn: Color) -> Outcome | None:
-    if word is None or word in _UNFINISHED:
-        return None
-    return ending_outcome(_ENDINGS[word], turn)

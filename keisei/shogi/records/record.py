@@ -48,7 +48,7 @@ class GameRecord:
     def game(self) -> ShogiGame:
         """Play the moves again, without a maximum length; a resignation is given at the end."""
         game = replay(self.sfen, self.moves)
-        if self.outcome and self.outcome.reason == Reason.RESIGNATION and game.outcome() is None:
+        if self.outcome == Outcome(game.turn.opponent, Reason.RESIGNATION) and game.outcome() is None:
             game.resign()
         return game
 
@@ -103,9 +103,8 @@ Ending = tuple[bool | None, Reason]
 def ending_word(endings: Mapping[str, Ending], outcome: Outcome, turn: Color) -> str | None:
     """Return a format's word for an outcome, or None if it has none."""
     wins = None if outcome.winner is None else outcome.winner == turn
-    reason = (
-        Reason.CHECKMATE if outcome.reason == Reason.NO_LEGAL_MOVE else outcome.reason
-    )  # one word for both
+    # Formats have one word for a side that cannot move, in check or not.
+    reason = Reason.CHECKMATE if outcome.reason == Reason.NO_LEGAL_MOVE else outcome.reason
     return next((word for word, ending in endings.items() if ending == (wins, reason)), None)
 
 
