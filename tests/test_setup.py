@@ -1,5 +1,6 @@
 """What the set-up promises: one clear line where the machine lacks something, and nothing built twice."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,8 +10,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+# These tests may themselves run under make, whose variables would reach the inner one.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=ENVIRONMENT
+    )
 
 
 def fake_python(folder: Path, version: str) -> str:
