@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from keisei.shogi import START_SFEN, Move, NotationError, RulesError, ShogiGame, records
 from keisei.shogi.outcome import Color, Outcome, Reason
 
-INPUT_SECONDS = 2.0  # for one input: reading it and all checks of what was read
+INPUT_SECONDS = 2.0  # for reading one input, and again for checking what was read
 NATIVE_SECONDS = 6.0  # native code that does not return is ended after this
 SHRINK_SECONDS = 5.0
 MAX_LENGTH = 100_000
@@ -58,7 +58,7 @@ GRAMMAR = {
     "sfen": "P L N S G B R K p l n s g b r k +P +l +R +G 9 0 10 / // b w - 18P 19p 2G 2147483647 1000000",
     "move": "7g 7f 8h 2b 5e 1a 9i 0a 1j P* K* +P* p* + = resign win pass 7g7f P*5e 8h2b+",
     "csa": """V2.2 V3 N+ N- N $EVENT:x $変化:1 $ PI PI82HI P1 P9 P0 P+ P- P+00AL P-00FU 00AL 55OU + - +7776FU
-        -3334FU +0055KA T T5 T999999999 ' '* , / % %TORYO %CHUDAN %KACHI %TIME_UP %+ILLEGAL_ACTION %TSUMI OU""",
+        -3334FU +0055KA T T5 T999999999 ' '* , / % %TORYO %CHUDAN %TIME_UP %+ILLEGAL_ACTION %TSUMI OU""",
     "kif": """手合割：平手 手合割：その他 手合割：二枚落ち 先手：あ 上手： 棋戦：x 先手の持駒：なし
         後手の持駒：歩十八 後手番 手数＝7 手数----指手 |v香v桂v銀v金v玉v金v銀v桂v香|一 | ・ +---- １
         ７六歩(77) 同　歩(77) 同 ５五角打 成 不成 打 投了 詰み 千日手 中断 反則勝ち 切れ負け まで 変化：3手
@@ -124,7 +124,8 @@ def expect(truth: bool, what: str) -> None:
 
 @contextmanager
 def once_accepted() -> Iterator[None]:
-    """What was accepted may not be refused later."""
+    """What was accepted may not be refused later; the checks have a time limit of their own."""
+    signal.setitimer(signal.ITIMER_REAL, INPUT_SECONDS)
     try:
         yield
     except (NotationError, RulesError) as error:
@@ -268,14 +269,14 @@ def change_number(rng: random.Random, text: str) -> str:
     return f"{text[: match.start()]}{new}{text[match.end() :]}"
 
 
-def edit_lines(rng: random.Random, text: str) -> str:
-    """Drop, repeat, swap or cut off lines; words, where there is one line."""
+def edit_lines(rng: random.Random, text: str, token: str) -> str:
+    """Drop, repeat, swap or replace lines, the ending more often; words, where there is one line."""
     separator = "\n" if "\n" in text else " "
     lines = text.split(separator)
-    start = rng.randrange(len(lines))
+    start = rng.randrange(len(lines)) if rng.random() < 0.8 else max(0, len(lines) - 2)
     end = rng.choice((start + 1, start + 2, rng.randrange(start, len(lines)), len(lines)))
     part = lines[start:end]
-    lines[start:end] = rng.choice(([], part * 2, part[::-1], [lines[0], *part]))
+    lines[start:end] = rng.choice(([], part * 2, part[::-1], [lines[0], *part], [token]))
     return separator.join(lines)
 
 
@@ -294,7 +295,7 @@ def mutate(rng: random.Random, text: str, tokens: list[str], other: str) -> str:
         case 2:
             return text[:end] + text[start:]
         case 3:
-            return edit_lines(rng, text)
+            return edit_lines(rng, text, token)
         case 4:
             cut = rng.randrange(len(other) + 1)
             return text[:start] + other[cut : cut + rng.choice((10, 100, MAX_LENGTH))]
