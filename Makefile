@@ -71,8 +71,9 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 	  --config-settings=cmake.define.KEISEI_SANITIZE=ON --config-settings=build-dir=build/sanitized .
 	@touch $@
 
+# Capture by sys, not by file descriptor, which would swallow a sanitizer's report.
 sanitize: $(SANITIZED)/.built  ## the rules' tests under ASan and UBSan
-	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest tests/shogi
+	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys tests/shogi
 
 fuzz: $(SANITIZED)/.built  ## the readers against damaged input, under ASan and UBSan, FUZZ_SECONDS long
 	$(RUN_SANITIZED) $(SANITIZED)/bin/python scripts/fuzz_readers.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
