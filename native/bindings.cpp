@@ -89,8 +89,9 @@ const char* declaration_name(Declaration d) {
 }
 
 void init_game(Game* self, std::optional<nb::str> sfen, std::optional<int> max_moves, std::string_view declaration) {
-    if (max_moves && *max_moves < 1)
-        throw nb::value_error(("max_moves is " + std::to_string(*max_moves) + ", expected at least 1, or None").c_str());
+    if (max_moves && (*max_moves < 1 || *max_moves > UNLIMITED))
+        throw nb::value_error(("max_moves is " + std::to_string(*max_moves) + ", expected 1 to " +
+                               std::to_string(UNLIMITED) + ", or None").c_str());
     const Rules rules{max_moves.value_or(UNLIMITED), to_declaration(declaration)};
     new (self) Game(unwrap(parse_sfen(sfen ? utf8(*sfen) : START_SFEN)), rules);
 }

@@ -1,7 +1,6 @@
 // A game: a position, its history, and the rules that look at the history or end the game.
 #pragma once
 
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -22,7 +21,7 @@ struct Outcome {
     Reason reason;
 };
 
-constexpr int UNLIMITED = std::numeric_limits<int>::max();
+constexpr int UNLIMITED = MAX_MOVE_NUMBER - 1;
 
 struct Rules {
     int max_moves = 512;  // a draw when this many moves have been played, counted from move number 1

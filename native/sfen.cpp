@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::string_view LETTERS = ".PLNSGBRK";  // by piece type
 constexpr PieceType HAND_ORDER[] = {ROOK, BISHOP, GOLD, SILVER, KNIGHT, LANCE, PAWN};
-constexpr int MAX_MOVE_NUMBER = 1'000'000;
 
 PieceType type_of_letter(char upper) {
     const size_t i = LETTERS.find(upper);

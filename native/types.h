@@ -77,6 +77,9 @@ private:
     uint16_t code_ = 0;
 };
 
+// Move numbers end here, so that every position of every game has an SFEN that can be read back.
+constexpr int MAX_MOVE_NUMBER = 1'000'000;
+
 // More legal moves than this no position has (593 is the known maximum).
 constexpr int MAX_LEGAL_MOVES = 600;
 

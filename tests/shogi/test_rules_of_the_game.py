@@ -130,6 +130,13 @@ def test_without_a_maximum_length_a_game_goes_on() -> None:
     assert len(game.legal_moves()) == 30
 
 
+def test_even_without_a_maximum_length_move_numbers_end_at_a_million() -> None:
+    game = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b - 999999", max_moves=None)
+    game.push("5i5h")
+    assert ShogiGame(game.sfen(), max_moves=None).sfen() == game.sfen()
+    assert game.outcome() == Outcome(None, Reason.MAXIMUM_LENGTH)
+
+
 def test_resignation_gives_the_game_to_the_opponent_and_pop_takes_it_back() -> None:
     game = played(ShogiGame(), "7g7f")
     game.resign()
@@ -194,5 +201,6 @@ def test_a_king_on_the_enemy_kings_square_wins_by_the_try_rule(flip: bool) -> No
 def test_an_unknown_declaration_rule_or_length_is_refused() -> None:
     with pytest.raises(ValueError, match="declaration '28' is none of '27', '24', 'try', 'off'"):
         ShogiGame(declaration="28")
-    with pytest.raises(ValueError, match="max_moves is 0, expected at least 1, or None"):
-        ShogiGame(max_moves=0)
+    for wrong in (0, -1, 1_000_000):
+        with pytest.raises(ValueError, match=f"max_moves is {wrong}, expected 1 to 999999, or None"):
+            ShogiGame(max_moves=wrong)

@@ -30,6 +30,7 @@ CSA_OF_PIECE = {
 }  # fmt: skip
 PIECE_OF_CSA = {csa: piece for piece, csa in CSA_OF_PIECE.items()}
 _SIGNS = "+-"
+_START_BOARD = Diagram.from_sfen(START_SFEN).board
 _HEADER_KEY = re.compile("[A-Z][A-Z0-9_+-]*")  # TIME+ and TIME- are each player's own
 _SET = {"P": 18, "L": 4, "N": 4, "S": 4, "G": 4, "B": 2, "R": 2}
 
@@ -200,7 +201,7 @@ class _Reader:
             raise NotationError("side to move before any position")
         if self._rest_to is not None:
             self._hands[self._rest_to].update(self._rest(self._rest_to))
-        self._draft.game = start_game(Diagram(self._board, self._hands, turn).to_sfen())
+        self._draft.begin(Diagram(self._board, self._hands, turn).to_sfen())
 
     def _rest(self, taker: Color) -> dict[str, int]:
         used = [piece.upper().lstrip("+") for piece in self._board.values()]
@@ -239,7 +240,7 @@ class _Reader:
 
     def _position(self, text: str) -> None:
         if text.startswith("PI"):
-            self._board.update(Diagram.from_sfen(START_SFEN).board)
+            self._board.update(_START_BOARD)
             for square, csa in _pieces(text[2:]):
                 if PIECE_OF_CSA.get(csa) != self._board.pop(square, "").upper():
                     raise NotationError(f"no {csa} on {square} to take away")

@@ -78,7 +78,7 @@ _UNFINISHED = {"中断", "封じ手", "不詰", "詰ミ不詰", "Error"}
 # まで93手で先手の勝ち: the only result in a record whose moves end without a word.
 _SUMMARY = re.compile(r"まで\d+手で(先手|後手|下手|上手)の勝ち")
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
-_TIME = re.compile(r"\(\s*(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^)]*)?\)\s*\+?\s*$")
+_TIME = re.compile(r"\(\s*(\d{1,9}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^()]*)?\)\s*(?:\+\s*)?$")
 _MOVE = re.compile(
     r"(?:([１-９1-9])([一二三四五六七八九])|(同)[\s　]*)"
     rf"({_PIECE_NAMES})(成|不成)?(?:(打)|\(([1-9])([1-9])\))"
@@ -88,7 +88,7 @@ _MOVE = re.compile(
 def write_kif(record: GameRecord) -> str:
     """Return the record as KIF text."""
     lines = ["# KIF version=2.0 encoding=UTF-8"]
-    lines += [f"{key}：{one_line(value)}" for key, value in record.headers.items() if not key.isascii()]
+    lines += [f"{key}：{one_line(value)}" for key, value in record.headers.items() if _is_header_key(key)]
     game = start_game(record.sfen)
     handicap = _HANDICAP_OF_SFEN.get(game.start_sfen)
     # Records rarely tell the number of moves before a diagram, and some programs do not know that line.
@@ -117,6 +117,21 @@ def write_kif(record: GameRecord) -> str:
 def read_kif(data: str | bytes) -> GameRecord:
     """Read the main line of a game; every move is checked against the rules."""
     return _Reader().read(lines_of(decode(data)))
+
+
+def _is_header_key(key: str) -> bool:
+    """Tell whether a key is one of KIF's whose line will be read as a header again."""
+    line = f"{key}："
+    return (
+        not key.isascii()
+        and key == key.strip()
+        and re.search(r"[：:\r\n]", key) is None
+        and not line.startswith(("*", "#", "&", "変化", "まで", "手数----"))
+        and not is_bod_line(line)
+        and _NUMBERED.fullmatch(line) is None
+        and key not in _PLAYER_KEYS
+        and key != "手合割"
+    )
 
 
 def _comment_lines(record: GameRecord, number: int) -> list[str]:
@@ -222,15 +237,15 @@ class _Reader:
                 raise NotationError("bad kif record: handicap その他 without a board diagram")
             else:
                 sfen = _HANDICAPS[self._handicap]
-            self._draft.game = start_game(sfen)
+            return self._draft.begin(sfen)
         return self._draft.game
 
     def _numbered(self, number: int, text: str) -> None:
         game = self._begun()
         if self._ending is not None:
             raise NotationError("move after the end of the game")
-        if number != len(game.history) + 1:
-            raise NotationError(f"expected move {len(game.history) + 1}")
+        if number != self._draft.moves_played + 1:
+            raise NotationError(f"expected move {self._draft.moves_played + 1}")
         time = _TIME.search(text)
         if time:
             text = text[: time.start()]
@@ -280,5 +295,9 @@ def _digit(file: str) -> str:
 def _seconds(time: re.Match[str]) -> int:
     """Return the seconds of m:ss or h:mm:ss."""
     if time[3] is None:
-        return int(time[1]) * 60 + int(time[2])
-    return int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3])
+        seconds = int(time[1]) * 60 + int(time[2])
+    else:
+        seconds = int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3])
+    if seconds > 999_999_999:  # as much as a CSA record can hold
+        raise NotationError(f"expected a time of less than 1000000000 seconds, got {seconds}")
+    return seconds

@@ -120,19 +120,25 @@ class Draft:
     def __init__(self) -> None:
         self.names = ["", ""]
         self.headers: dict[str, str] = {}
-        self.comments: dict[int, str] = {}
+        self.comments: dict[int, list[str]] = {}
         self.seconds: dict[int, int] = {}
         self.game: ShogiGame | None = None
+        self._first_ply = 0
+
+    def begin(self, sfen: str) -> ShogiGame:
+        """Set up the first position."""
+        self.game = start_game(sfen)
+        self._first_ply = self.game.ply
+        return self.game
 
     @property
     def moves_played(self) -> int:
         """Moves read so far."""
-        return len(self.game.history) if self.game else 0
+        return self.game.ply - self._first_ply if self.game else 0  # history would build a list
 
     def add_comment(self, line: str) -> None:
         """Add a line to the comment on the position reached."""
-        before = self.comments.get(self.moves_played)
-        self.comments[self.moves_played] = line if before is None else f"{before}\n{line}"
+        self.comments.setdefault(self.moves_played, []).append(line)
 
     def finish(self, game: ShogiGame, claimed: Outcome | None) -> GameRecord:
         """Return the record; where the position decides the game, what the record claims must agree."""
@@ -144,7 +150,7 @@ class Draft:
             black=self.names[Color.BLACK],
             white=self.names[Color.WHITE],
             outcome=_checked_outcome(game, claimed),
-            comments=self.comments,
+            comments={number: "\n".join(lines) for number, lines in self.comments.items()},
             seconds=tuple(seconds) if self.seconds else (),
             headers=self.headers,
         )

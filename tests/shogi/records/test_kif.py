@@ -320,3 +320,26 @@ def test_kif_that_cannot_be_read_is_refused_with_the_line(text: str, line: int, 
 def test_kif_without_a_header_or_a_move_is_refused(data: str | bytes) -> None:
     with pytest.raises(NotationError, match=r"^bad kif record: neither a header nor a move$"):
         read_kif(data)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["変化", "先手の持駒", "手合割", "先手", "まで", "*棋戦", "棋 戦：", "手数----指手", "1 ７六歩(77)"],
+)
+def test_kif_header_that_would_be_read_as_something_else_is_not_written(key: str) -> None:
+    record = replace(EXCHANGE, headers={key: "x", "棋戦": "y"})
+    assert read_kif(write_kif(record)) == replace(EXCHANGE, headers={"棋戦": "y"})
+
+
+def test_kif_times_of_days_are_read_back() -> None:
+    record = replace(EXCHANGE, seconds=(999_999_999,) * len(EXCHANGE.moves))
+    assert read_kif(write_kif(record)).seconds == record.seconds
+    with pytest.raises(NotationError, match="expected a time of less than 1000000000 seconds"):
+        read_kif("   1 ７六歩(77) (999999999:00)\n")
+
+
+def test_kif_line_of_endless_spaces_is_refused_at_once() -> None:
+    """A careless pattern would look for the time at every one of them."""
+    for tail in (" (0:00)" + " " * 50_000 + "x", "(0:00/" * 10_000):
+        with pytest.raises(NotationError, match="expected a move such as"):
+            read_kif("   1 ７六歩(77)" + tail)
