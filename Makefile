@@ -8,7 +8,12 @@ BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 ENGINE_NEEDS := pytest pytest-timeout hypothesis rsshogi
 FUZZ_SECONDS ?= 180
 FUZZ_SEED ?= 1
-PIP = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP = CXX='$(CXX)' $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL = $(PIP) --no-build-isolation --no-deps --force-reinstall
+
+# One stamp for each Python, so that make test PYTHON=… never tests another one than it names.
+VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-slow lint bench test-engine sanitize fuzz tools clean
@@ -16,47 +21,48 @@ PIP = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --const
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-build: $(VENV)/.built  ## set up .venv and build the extension
+build: $(BUILT)  ## set up .venv and build the extension
 
-test: $(VENV)/.built  ## everything that a change must pass, minutes
+test: $(BUILT)  ## everything that a change must pass, a minute or two
 	$(VENV)/bin/pytest
 
-test-slow: $(VENV)/.built  ## the long comparisons with other engines
+test-slow: $(BUILT)  ## the long comparisons with another engine
 	$(VENV)/bin/pytest -m slow
 
-lint: $(VENV)/.built  ## ruff and mypy --strict
+lint: $(BUILT)  ## ruff and mypy --strict
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-bench: $(VENV)/.built  ## speed, against peers where they are installed
+bench: $(BUILT)  ## speed, against peers where they are installed
 	$(VENV)/bin/python bench/rules.py
 
 # One clear line if the machine lacks something.
 tools:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "keisei needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "keisei needs Python's venv and pip: install python3-venv, or use another PYTHON" >&2; exit 2; }
-	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || \
+	@"$(PYTHON)" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || \
 	  { echo "keisei needs Python's headers, and '$(PYTHON)' has none: install python3-dev, or use another PYTHON" >&2; exit 2; }
-	@command -v $(CXX) >/dev/null || \
+	@command -v $(firstword $(CXX)) >/dev/null || \
 	  { echo "keisei needs a C++20 compiler, and there is no '$(CXX)': install g++, or make CXX=clang++" >&2; exit 2; }
 
-$(VENV)/.built: $(SOURCES)
+$(BUILT): $(SOURCES)
 	@$(MAKE) --no-print-directory tools
-	@echo "setting up $(VENV) and building the extension"
-	@$(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) with Python $(VERSION) and building the extension"
+	@test -e $@ || rm -rf $(VENV)
+	@"$(PYTHON)" -m venv $(VENV)
 	@$(call PIP,$(VENV)) $(BUILD_NEEDS)
-	@CXX=$(CXX) $(call PIP,$(VENV)) --no-build-isolation --editable '.[dev]'
+	@$(call PIP,$(VENV)) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # The engine alone, without the packages that training needs, on any Python: make test-engine PYTHON=python3.13
-ENGINE_VENV = .venv-engine-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+ENGINE_VENV := .venv-engine-$(VERSION)
 test-engine: tools  ## the rules' tests without torch, for the Python named by PYTHON
-	$(PYTHON) -m venv $(ENGINE_VENV)
+	"$(PYTHON)" -m venv $(ENGINE_VENV)
 	$(call PIP,$(ENGINE_VENV)) $(BUILD_NEEDS) $(ENGINE_NEEDS)
-	CXX=$(CXX) $(call PIP,$(ENGINE_VENV)) --no-build-isolation --no-deps --force-reinstall .
+	$(call INSTALL,$(ENGINE_VENV)) .
 	$(ENGINE_VENV)/bin/pytest tests/shogi
 
 # A build with AddressSanitizer and UndefinedBehaviorSanitizer, for sanitize and fuzz. Perft stays shallow there.
@@ -65,10 +71,10 @@ RUN_SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -pr
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 KEISEI_TEST_NODES=25000000 PYTHONMALLOC=malloc
 $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 	@$(MAKE) --no-print-directory tools
-	@$(PYTHON) -m venv $(SANITIZED)
+	@"$(PYTHON)" -m venv $(SANITIZED)
 	@$(call PIP,$(SANITIZED)) $(BUILD_NEEDS) $(ENGINE_NEEDS)
-	@CXX=$(CXX) $(call PIP,$(SANITIZED)) --no-build-isolation --no-deps --force-reinstall \
-	  --config-settings=cmake.define.KEISEI_SANITIZE=ON --config-settings=build-dir=build/sanitized .
+	@$(call INSTALL,$(SANITIZED)) --config-settings=build-dir=build/sanitized \
+	  --config-settings=cmake.define.KEISEI_SANITIZE=ON --config-settings=cmake.define.KEISEI_WERROR=ON .
 	@touch $@
 
 # Capture by sys, not by file descriptor, which would swallow a sanitizer's report.
@@ -79,4 +85,4 @@ fuzz: $(SANITIZED)/.built  ## the readers against damaged input, under ASan and 
 	$(RUN_SANITIZED) $(SANITIZED)/bin/python scripts/fuzz_readers.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 clean:  ## remove everything that make made
-	rm -rf .venv .venv-engine-* .venv-sanitized build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-engine-* $(SANITIZED) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,6 @@
 """The `keisei` command: doors only, one function each. A user's mistake is one line and exit code 2."""
 
+import io
 import sys
 import time
 from importlib.metadata import version
@@ -12,11 +13,11 @@ from keisei.shogi import (
     START_SFEN,
     NotationError,
     RulesError,
-    ShogiGame,
     perft,
     read_record,
     write_record,
 )
+from keisei.shogi.perft import divided_perft
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -41,7 +42,7 @@ def _top(
 
 @app.command("perft")
 def perft_command(
-    depth: Annotated[int, typer.Argument(min=0, help="Length of the sequences.")],
+    depth: Annotated[int, typer.Argument(min=0, max=100, help="Length of the sequences.")],
     sfen: Annotated[str, typer.Argument(help="SFEN, in quotes.", show_default="start")] = START_SFEN,
     divide: Annotated[bool, typer.Option("--divide", help="One line for each first move.")] = False,
 ) -> None:
@@ -54,10 +55,7 @@ def perft_command(
     start = time.perf_counter()
     if divide and depth > 0:
         nodes = 0
-        for move in ShogiGame(sfen, max_moves=None).legal_moves():
-            game = ShogiGame(sfen, max_moves=None, declaration="off")
-            game.push(move)
-            count = perft(game.sfen(), depth - 1)
+        for move, count in divided_perft(sfen, depth):
             print(f"{move} {count}", flush=True)
             nodes += count
     else:
@@ -99,6 +97,9 @@ def convert(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show 歩 shows ?
     try:
         sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument

@@ -5,7 +5,9 @@
 #include <nanobind/stl/string_view.h>
 
 #include <array>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "game.h"
 #include "perft.h"
@@ -45,7 +47,7 @@ T unwrap(Result<T> result) {
 }
 
 // One Python object for each move that was ever shown, so that a list of moves costs no allocations of its items.
-// Held until interpreter shutdown.
+// They live as long as the process: who plays while Python shuts down still finds them.
 std::array<PyObject*, 1 << 16> move_objects{};
 
 nb::object move_object(Move m) {
@@ -54,18 +56,14 @@ nb::object move_object(Move m) {
     return nb::borrow(slot);
 }
 
-void forget_move_objects() {
-    for (PyObject*& slot : move_objects) Py_CLEAR(slot);
-}
-
 nb::list move_list(const Move* begin, size_t size) {
-    PyObject* list = PyList_New(Py_ssize_t(size));
-    if (!list) nb::raise_python_error();
-    for (size_t i = 0; i < size; ++i) PyList_SET_ITEM(list, Py_ssize_t(i), move_object(begin[i]).release().ptr());
-    return nb::steal<nb::list>(list);
+    nb::list list = nb::steal<nb::list>(PyList_New(Py_ssize_t(size)));
+    if (!list.is_valid()) nb::raise_python_error();
+    for (size_t i = 0; i < size; ++i) PyList_SET_ITEM(list.ptr(), Py_ssize_t(i), move_object(begin[i]).release().ptr());
+    return list;
 }
 
-bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()); }
+bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()) && nb::inst_ready(object); }
 
 Move to_move(nb::handle move, const Game& game) {
     if (is_move(move)) return *nb::inst_ptr<Move>(move);
@@ -104,16 +102,9 @@ nb::object winner_and_reason(const Game& game) {
     return nb::make_tuple(winner, nb::str(reason.data(), reason.size()));
 }
 
-nb::object piece_text(const Game& game, nb::str name) {
-    const std::string_view square = utf8(name);
-    if (square.size() != 2 || square[0] < '1' || square[0] > '9' || square[1] < 'a' || square[1] > 'i')
-        throw NotationFault("bad square '" + std::string(square) + "': expected a square like 7g");
-    const Piece p = game.position().piece_on(make_square(square[0] - '1', square[1] - 'a'));
-    if (p == NO_PIECE) return nb::none();
-    const char letter = piece_letter(unpromoted(type_of(p)));
-    std::string text = is_promoted(type_of(p)) ? "+" : "";
-    text += color_of(p) == BLACK ? letter : char(letter - 'A' + 'a');
-    return nb::cast(text);
+nb::object piece_at(const Game& game, nb::str square) {
+    const std::string name = piece_name(game.position().piece_on(unwrap(parse_square(utf8(square)))));
+    return name.empty() ? nb::none() : nb::object(nb::str(name.c_str()));
 }
 
 nb::dict hand_counts(const Game& game, int color) {
@@ -125,53 +116,57 @@ nb::dict hand_counts(const Game& game, int color) {
     return counts;
 }
 
-// Counts without the GIL, but lets Python see a Ctrl-C every few milliseconds.
+bool python_is_ending() {
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+// Runs work without the GIL. A daemon thread whose work ends after Python has begun to shut down must not ask for
+// the GIL again (that would end the thread in the middle of C++ and abort the process): it sleeps until the end.
+template <class Work>
+void without_gil(Work&& work) {
+    PyThreadState* thread = PyEval_SaveThread();
+    work();
+    while (python_is_ending()) std::this_thread::sleep_for(std::chrono::hours(1));
+    PyEval_RestoreThread(thread);
+}
+
+// In the main thread Python gets to see a Ctrl-C every few milliseconds; no other thread is told of signals.
 uint64_t interruptible_perft(Position& pos, int depth, bool write_last) {
+    const nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
+    const bool is_main = nb::cast<unsigned long>(main_thread.attr("ident")) == PyThread_get_thread_ident();
     bool interrupted = false;
     uint64_t nodes = 0;
-    {
-        nb::gil_scoped_release release;
-        auto stop = [&] {
-            if (interrupted) return true;
-            nb::gil_scoped_acquire acquire;
-            return interrupted = PyErr_CheckSignals() != 0;
-        };
-        nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop);
-    }
+    auto stop = [&] {
+        if (!is_main || interrupted) return interrupted;
+        nb::gil_scoped_acquire acquire;
+        return interrupted = PyErr_CheckSignals() != 0;
+    };
+    without_gil([&] { nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop); });
     if (interrupted) nb::raise_python_error();
     return nodes;
 }
 
-Position perft_start(nb::str sfen, int depth, int least) {
-    if (depth < least)
-        throw nb::value_error(("depth is " + std::to_string(depth) + ", expected at least " + std::to_string(least)).c_str());
-    return unwrap(parse_sfen(utf8(sfen)));
+uint64_t count_sequences(nb::str sfen, int depth, bool write_last) {
+    if (depth < 0 || depth > MAX_PERFT_DEPTH)
+        throw nb::value_error(("depth is " + std::to_string(depth) + ", expected 0 to " +
+                               std::to_string(MAX_PERFT_DEPTH)).c_str());
+    Position pos = unwrap(parse_sfen(utf8(sfen)));
+    return interruptible_perft(pos, depth, write_last);
 }
 
-nb::dict divide(nb::str sfen, int depth) {
-    Position pos = perft_start(sfen, depth, 1);
-    MoveList list;
-    generate_legal(pos, list);
-    nb::dict counts;
-    for (Move m : list) {
-        Undo undo;
-        pos.do_move(m, undo);
-        counts[move_object(m)] = interruptible_perft(pos, depth - 1, false);
-        pos.undo_move(m, undo);
-    }
-    return counts;
+void bind_errors(nb::module_& m) {
+    nb::exception<NotationFault> notation(m, "NotationError", PyExc_ValueError);
+    nb::exception<RulesFault> rules(m, "RulesError", PyExc_ValueError);
+    notation.attr("__doc__") = "A text that cannot be read as what it should be.";
+    rules.attr("__doc__") = "A text that can be read, or a move, that breaks the rules of shogi.";
+    notation.attr("__module__") = rules.attr("__module__") = "keisei.shogi";  // where users find them
 }
 
-}  // namespace
-
-NB_MODULE(_native, m) {
-    m.doc() = "The rules of shogi in C++; keisei.shogi is its face.";
-    nb::exception<NotationFault>(m, "NotationError", PyExc_ValueError).attr("__doc__") =
-        "A text that cannot be read as what it should be.";
-    nb::exception<RulesFault>(m, "RulesError", PyExc_ValueError).attr("__doc__") =
-        "A text that can be read, or a move, that breaks the rules of shogi.";
-    m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
-
+void bind_move(nb::module_& m) {
     nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text.")
         .def_static("from_usi", [](nb::str text) { return move_object(unwrap(parse_usi(utf8(text)))); }, "text"_a,
                     "The move of a USI text such as 7g7f, 8h2b+ or P*5e.")
@@ -189,9 +184,11 @@ NB_MODULE(_native, m) {
         .def("__eq__", [](Move mv, nb::handle other) { return is_move(other) && *nb::inst_ptr<Move>(other) == mv; },
              nb::arg("other").none())
         .def("__getstate__", [](Move mv) { return to_usi(mv); })
-        .def("__setstate__", [](Move* self, std::string_view text) { new (self) Move(unwrap(parse_usi(text))); });
+        .def("__setstate__", [](Move* self, nb::str text) { new (self) Move(unwrap(parse_usi(utf8(text)))); });
+}
 
-    nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds the drawings.")
+void bind_game(nb::module_& m) {
+    nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds the words and the drawings.")
         .def("__init__", &init_game, "sfen"_a = nb::none(), nb::kw_only(), "max_moves"_a.none() = 512,
              "declaration"_a = "27")
         .def("__init__", [](Game* self, const Game& other) { new (self) Game(other); }, "other"_a)
@@ -201,7 +198,7 @@ NB_MODULE(_native, m) {
         }, "All legal moves; empty once the game is over.")
         .def("push", [](Game& g, nb::handle move) {
             if (const auto error = g.push(to_move(move, g))) raise(*error);
-        }, "move"_a, "Play a legal move, given as a Move or as its USI text.")
+        }, "move"_a.none(), "Play a legal move, given as a Move or as its USI text.")
         .def("pop", [](Game& g) {
             if (g.moves_played() == 0) throw nb::index_error("no move to take back");
             nb::object last = move_object(g.move(g.moves_played() - 1));
@@ -214,9 +211,9 @@ NB_MODULE(_native, m) {
              "The side to move declares a win.")
         .def("resign", [](Game& g) { if (const auto error = g.resign()) raise(*error); }, "The side to move resigns.")
         .def("sfen", [](const Game& g) { return to_sfen(g.position()); }, "The position as SFEN.")
-        .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The position that this game began with.")
-        .def("piece_at", &piece_text, "square"_a, "The piece on a square such as '7g' in SFEN letters ('P', '+r'), or None.")
+        .def("piece_at", &piece_at, "square"_a, "The piece on a square such as '7g' in SFEN letters ('P', '+r'), or None.")
         .def("hand", &hand_counts, "color"_a, "Pieces in hand with their numbers, such as {'R': 1, 'P': 3}.")
+        .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The position that this game began with.")
         .def_prop_ro("ply", [](const Game& g) { return g.position().ply(); },
                      "Moves played since move number 1, also those before this game's first position.")
         .def_prop_ro("max_moves", [](const Game& g) -> nb::object {
@@ -235,12 +232,16 @@ NB_MODULE(_native, m) {
         .def_prop_ro("_turn", [](const Game& g) { return int(g.position().side()); })
         .def("_outcome", &winner_and_reason)
         .def("__sizeof__", &Game::bytes);
+}
 
-    m.def("perft", [](nb::str sfen, int depth, bool write_last) {
-        Position pos = perft_start(sfen, depth, 0);
-        return interruptible_perft(pos, depth, write_last);
-    }, "sfen"_a, "depth"_a, "write_last"_a = false);
-    m.def("divide", &divide, "sfen"_a, "depth"_a);
+}  // namespace
 
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&forget_move_objects));
+NB_MODULE(_native, m) {
+    m.doc() = "The rules of shogi in C++; keisei.shogi is its face.";
+    nb::set_leak_warnings(false);  // of the move objects, which are meant to stay
+    m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
+    bind_errors(m);
+    bind_move(m);
+    bind_game(m);
+    m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false);
 }

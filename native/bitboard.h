@@ -24,7 +24,7 @@ public:
     constexpr bool test(Square s) const { return s < 64 ? lo_ >> s & 1 : hi_ >> (s - 64) & 1; }
     constexpr int count() const { return std::popcount(lo_) + std::popcount(hi_); }
     constexpr bool more_than_one() const { return lo_ && hi_ ? true : (lo_ & (lo_ - 1)) || (hi_ & (hi_ - 1)); }
-    // Undefined on the empty set, as std::countr_zero would be out of the board there.
+    // For both, the set must not be empty.
     constexpr Square first() const { return Square(lo_ ? std::countr_zero(lo_) : 64 + std::countr_zero(hi_)); }
     constexpr Square last() const { return Square(hi_ ? 127 - std::countl_zero(hi_) : 63 - std::countl_zero(lo_)); }
 

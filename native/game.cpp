@@ -18,6 +18,8 @@ int points_to_declare(Declaration d, Color c) {
     return c == BLACK ? 28 : 27;
 }
 
+std::string over(const Outcome& how) { return "the game is over, " + std::string(reason_text(how.reason)); }
+
 }  // namespace
 
 std::string_view reason_text(Reason r) {
@@ -85,29 +87,48 @@ Outcome Game::repetition_outcome() const {
     return {last_mover_checks ? to_move : ~to_move, Reason::PERPETUAL_CHECK};
 }
 
-bool Game::can_declare() const {
-    if (rules_.declaration == Declaration::OFF || rules_.declaration == Declaration::TRY) return false;
+Game::DeclarationCheck Game::check_declaration() const {
+    using Check = DeclarationCheck;
+    if (rules_.declaration == Declaration::OFF) return {Check::OFF};
+    if (rules_.declaration == Declaration::TRY) return {Check::TRY};
     const Color us = position_.side();
     const Bitboard zone = PROMOTION_ZONE[us];
-    if (!zone.test(position_.king(us)) || in_check() || outcome()) return false;
+    if (!zone.test(position_.king(us))) return {Check::KING_OUTSIDE};
+    if (in_check()) return {Check::IN_CHECK};
     const Bitboard there = zone & position_.pieces(us);
     const int pieces = there.count() - 1;  // without the king
-    if (pieces < 10) return false;
+    if (pieces < 10) return {Check::FEW_PIECES, pieces, 10};
     int big = 0;
     for (PieceType t : {BISHOP, ROOK, HORSE, DRAGON}) big += (there & position_.pieces(us, t)).count();
     const Hand hand = position_.hand(us);
     int points = pieces + 4 * (big + hand.count(BISHOP) + hand.count(ROOK));
     for (int t = PAWN; t <= ROOK; ++t) points += hand.count(PieceType(t));
-    return points >= points_to_declare(rules_.declaration, us);
+    const int needed = points_to_declare(rules_.declaration, us);
+    if (points < needed) return {Check::FEW_POINTS, points, needed};
+    return {outcome() ? Check::OVER : Check::NONE};
 }
 
-Error Game::refusal(const std::string& attempt, std::string_view why) const {
-    return {Error::RULES, attempt + " in position " + to_sfen(position_) + std::string(why)};
+std::string Game::DeclarationCheck::text() const {
+    const std::string numbers = std::to_string(have) + ", expected " + std::to_string(needed);
+    switch (fault) {
+        case NONE: break;
+        case OFF: return "declaration is off";
+        case TRY: return "the try rule needs no declaration";
+        case KING_OUTSIDE: return "the king is outside the promotion zone";
+        case IN_CHECK: return "the king is in check";
+        case FEW_PIECES: return "pieces in the promotion zone are " + numbers;
+        case FEW_POINTS: return "points are " + numbers;
+        case OVER: return "the game is over";
+    }
+    return "";
+}
+
+Error Game::refusal(const std::string& attempt, const std::string& why) const {
+    return {Error::RULES, attempt + " in position " + to_sfen(position_) + (why.empty() ? "" : ": " + why)};
 }
 
 std::optional<Error> Game::push(Move m) {
-    if (const auto end = outcome())
-        return refusal("illegal move " + to_usi(m), ": the game is over, " + std::string(reason_text(end->reason)));
+    if (const auto end = outcome()) return refusal("illegal move " + to_usi(m), over(*end));
     if (!position_moves().contains(m)) return refusal("illegal move " + to_usi(m), "");
     Undo undo;
     position_.do_move(m, undo);
@@ -138,14 +159,14 @@ void Game::pop() {
 }
 
 std::optional<Error> Game::declare() {
-    if (!can_declare()) return refusal("no right to declare", "");
+    const DeclarationCheck check = check_declaration();
+    if (check.fault != DeclarationCheck::NONE) return refusal("no right to declare", check.text());
     ended_by_player_ = Outcome{position_.side(), Reason::DECLARATION};
     return std::nullopt;
 }
 
 std::optional<Error> Game::resign() {
-    if (const auto end = outcome())
-        return refusal("no right to resign", ": the game is over, " + std::string(reason_text(end->reason)));
+    if (const auto end = outcome()) return refusal("no right to resign", over(*end));
     ended_by_player_ = Outcome{~position_.side(), Reason::RESIGNATION};
     return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +44,7 @@ public:
 
     bool in_check() const { return plies_.back().in_check; }
     int earlier_occurrences() const { return plies_.back().earlier; }  // of this position: 0 to 3
-    bool can_declare() const;
+    bool can_declare() const { return check_declaration().fault == DeclarationCheck::NONE; }
 
     // How the game has ended; nothing while it goes on.
     std::optional<Outcome> outcome() const;
@@ -70,9 +71,17 @@ private:
         uint8_t earlier : 2 = 0;   // occurrences of this position before this one; the fourth ends the game
     };
 
+    // What is missing for a declaration: pieces or points with the number there is and the number needed.
+    struct DeclarationCheck {
+        enum Fault : uint8_t { NONE, OFF, TRY, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS, OVER } fault;
+        int have = 0, needed = 0;
+        std::string text() const;
+    };
+
     const MoveList& position_moves() const;  // by the position alone, the end of the game not considered
     Outcome repetition_outcome() const;
-    Error refusal(const std::string& attempt, std::string_view why) const;
+    DeclarationCheck check_declaration() const;
+    Error refusal(const std::string& attempt, const std::string& why) const;
 
     Position position_;
     Rules rules_;

@@ -5,10 +5,14 @@
 
 namespace keisei {
 
-// The last ply is counted, not played, and its moves are written down only if asked for (as a search would); the position is given back as it was. After each subtree of
-// POLL_DEPTH plies (milliseconds) `stop` is asked; once it says true the count is cut short.
+// The longest that is counted, far beyond what ends in a lifetime; the recursion needs a frame for each ply.
+constexpr int MAX_PERFT_DEPTH = 100;
+
+// After each subtree of so many plies (milliseconds) `stop` is asked; once it says true the count is cut short.
 constexpr int POLL_DEPTH = 4;
 
+// The last ply is counted, not played, and its moves are written down only if asked for, as a search would do.
+// The position is given back as it was.
 template <bool WriteLast = false, class Stop>
 uint64_t perft(Position& pos, int depth, Stop& stop) {
     if (depth == 0) return 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <vector>
 
 #include "movegen.h"
@@ -181,8 +182,8 @@ private:
     std::optional<Error> error_;
 };
 
-// A square of a USI move, or 255.
-Square parse_square(char file, char rank) {
+// A square, or 255.
+Square square_at(char file, char rank) {
     if (file < '1' || file > '9' || rank < 'a' || rank > 'i') return 255;
     return make_square(file - '1', rank - 'a');
 }
@@ -204,10 +205,7 @@ std::string to_sfen(const Position& pos) {
                 continue;
             }
             if (empty) out += char('0' + std::exchange(empty, 0));
-            const PieceType t = type_of(p);
-            if (is_promoted(t)) out += '+';
-            const char letter = piece_letter(unpromoted(t));
-            out += color_of(p) == BLACK ? letter : char(letter - 'A' + 'a');
+            out += piece_name(p);
         }
         if (empty) out += char('0' + empty);
     }
@@ -217,7 +215,7 @@ std::string to_sfen(const Position& pos) {
         for (PieceType t : HAND_ORDER) {
             const int n = pos.hand(c).count(t);
             if (n > 1) out += std::to_string(n);
-            if (n > 0) out += c == BLACK ? piece_letter(t) : char(piece_letter(t) - 'A' + 'a');
+            if (n > 0) out += piece_name(make_piece(c, t));
         }
     return out + ' ' + std::to_string(pos.ply() + 1);
 }
@@ -227,14 +225,14 @@ Result<Move> parse_usi(std::string_view text) {
         return Error{Error::SYNTAX, "bad usi move '" + shown(text) + "': expected a move like 7g7f, 8h2b+ or P*5e"};
     };
     if (text.size() != 4 && text.size() != 5) return fail();
-    const Square to = parse_square(text[2], text[3]);
+    const Square to = square_at(text[2], text[3]);
     if (to == 255) return fail();
     if (text[1] == '*') {
         const PieceType t = type_of_letter(text[0]);
         if (t == NO_PIECE_TYPE || t == KING || text.size() != 4) return fail();
         return Move::drop(t, to);
     }
-    const Square from = parse_square(text[0], text[1]);
+    const Square from = square_at(text[0], text[1]);
     if (from == 255 || from == to || (text.size() == 5 && text[4] != '+')) return fail();
     return Move::board(from, to, text.size() == 5);
 }
@@ -244,7 +242,20 @@ std::string to_usi(Move m) {
     return square_name(m.from()) + square_name(m.to()) + (m.is_promotion() ? "+" : "");
 }
 
+Result<Square> parse_square(std::string_view text) {
+    const Square s = text.size() == 2 ? square_at(text[0], text[1]) : 255;
+    if (s == 255) return Error{Error::SYNTAX, "bad square '" + shown(text) + "': expected a square like 7g"};
+    return s;
+}
+
 std::string square_name(Square s) { return {char('1' + file_of(s)), char('a' + rank_of(s))}; }
+
+std::string piece_name(Piece p) {
+    if (p == NO_PIECE) return "";
+    const char letter = piece_letter(unpromoted(type_of(p)));
+    const char sided = color_of(p) == BLACK ? letter : char(letter - 'A' + 'a');
+    return is_promoted(type_of(p)) ? std::string{'+', sided} : std::string{sided};
+}
 
 char piece_letter(PieceType t) { return LETTERS[t]; }
 

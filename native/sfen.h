@@ -18,7 +18,9 @@ std::string to_sfen(const Position& pos);
 Result<Move> parse_usi(std::string_view text);
 std::string to_usi(Move m);
 
-std::string square_name(Square s);            // "7g"
-char piece_letter(PieceType unpromoted);      // 'P', 'L', …
+Result<Square> parse_square(std::string_view text);
+std::string square_name(Square s);        // "7g"
+std::string piece_name(Piece p);          // "P" and "+R" for Black, "p" and "+r" for White; "" for none
+char piece_letter(PieceType unpromoted);  // 'P', 'L', …
 
 }  // namespace keisei

@@ -224,8 +224,8 @@ def make_records(rng: random.Random) -> list[records.GameRecord]:
             records.GameRecord(
                 moves=tuple(game.history),
                 sfen=game.start_sfen,
-                black=rng.choice(["", "先手 太郎", "Gote, Jr."]),
-                white=rng.choice(["羽生：善治", "a/b"]),
+                black=rng.choice(["", "先手 甲", "engine, 2"]),
+                white=rng.choice(["乙：丙", "a/b"]),
                 outcome=CLAIMED[number % len(CLAIMED)],
                 comments={n: "\n".join(rng.choices(words, k=rng.randrange(1, 4))) for n in commented},
                 seconds=tuple(rng.choice((0, 7, 59, 60, 3601)) for _ in game.history) if is_timed else (),

@@ -61,6 +61,7 @@ def test_divide_prints_a_line_for_each_first_move() -> None:
     [
         (("perft",), "depth"),
         (("perft", "five"), "depth"),
+        (("perft", "20000"), "depth"),
         (("perft", "1", "nonsense"), "bad sfen 'nonsense'"),
         (("perft", "1", "4k4/9/9/9/9/9/9/9/9 b - 1"), "black has 0 kings"),
         (("perft", "1", "--nonsense"), "--nonsense"),
@@ -97,6 +98,17 @@ def test_show_prints_result_and_board(tmp_path: Path) -> None:
     assert lines[-1] == "手数＝2"
     assert keisei("show", path, "--ply", "0").stdout.splitlines()[-1] == "手数＝0"
     assert "--ply is 3, expected 0 to 2" in refusal("show", path, "--ply", "3")
+
+
+def test_a_terminal_that_knows_no_kanji_is_no_crash(tmp_path: Path) -> None:
+    path = tmp_path / "game.kif"
+    path.write_text(KIF, encoding="utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [COMMAND, "show", path], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 moves, white wins by resignation" in done.stdout
 
 
 def test_convert_writes_the_same_game_in_another_format(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,28 @@ def test_a_missing_compiler_gives_one_clear_line() -> None:
 
 
 def test_a_second_build_has_nothing_to_do_and_a_changed_source_has() -> None:
-    if not (ROOT / ".venv" / ".built").exists():
+    if not list((ROOT / ".venv").glob(".built-*")):
         pytest.skip("this run does not use make's own .venv")
-    assert make("--question", "build").returncode == 0
-    assert make("--question", "--what-if=native/movegen.cpp", "build").returncode == 1
-    assert make("--question", "--what-if=constraints.txt", "build").returncode == 1
+    version = f"PYTHON={sys.executable}"
+    assert make("--question", version, "build").returncode == 0
+    assert make("--question", version, "--what-if=native/movegen.cpp", "build").returncode == 1
+    assert make("--question", version, "--what-if=constraints.txt", "build").returncode == 1
+
+
+def test_another_python_is_set_up_anew(tmp_path: Path) -> None:
+    path = tmp_path / "python3.99"
+    path.write_text("#!/bin/sh\necho 3.99\n")
+    path.chmod(0o755)
+    assert make("--question", f"PYTHON={path}", "build").returncode == 1
+
+
+def test_a_python_in_a_folder_with_spaces_and_a_compiler_with_options_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    assert make("tools", f"PYTHON={path}", "CXX=g++ -m64").returncode == 0
 
 
 def test_every_target_of_help_exists() -> None:

@@ -1,9 +1,14 @@
-"""Perft in Python's words."""
+"""Perft: how many sequences of legal moves there are, to check and to time the move generator.
 
+Only the moves count here; repetition, maximum length and declaration do not.
+"""
+
+from collections.abc import Iterator
 from typing import Literal, overload
 
 from keisei import _native
 from keisei._native import Move
+from keisei.shogi.shogi_game import ShogiGame
 
 
 @overload
@@ -13,7 +18,19 @@ def perft(sfen: str, depth: int, *, divide: Literal[True]) -> dict[Move, int]: .
 def perft(sfen: str, depth: int, *, divide: bool = False) -> int | dict[Move, int]:
     """Return the number of move sequences of that length, or with `divide` the number behind each first move.
 
-    Repetition, maximum length and declaration do not count here: only the moves do. Runs without the GIL;
-    Ctrl-C stops it.
+    Runs without the GIL; Ctrl-C stops it.
     """
-    return _native.divide(sfen, depth) if divide else _native.perft(sfen, depth)
+    return dict(divided_perft(sfen, depth)) if divide else _native.perft(sfen, depth)
+
+
+def divided_perft(sfen: str, depth: int) -> Iterator[tuple[Move, int]]:
+    """Yield each first move with the number of sequences behind it, as soon as it is known."""
+    if depth < 1:
+        raise ValueError(f"depth is {depth}, expected at least 1 to divide by the first move")
+    without_number = " ".join(ShogiGame(sfen).sfen().split()[:3])
+    game = ShogiGame(without_number, max_moves=None, declaration="off")
+    for move in game.legal_moves():
+        game.push(move)
+        count = _native.perft(game.sfen(), depth - 1)
+        game.pop()
+        yield move, count

@@ -37,7 +37,10 @@ class ShogiGame(Game):
 
     def copy(self) -> Self:
         """Return an independent copy with the whole history."""
-        return type(self)(self)
+        other = type(self).__new__(type(self))  # a subclass may have another __init__
+        Game.__init__(other, self)
+        other.__dict__.update(self.__dict__)
+        return other
 
     def svg(self, size: int = 480) -> str:
         """Return a drawing of the board, `size` pixels wide, with the last move marked."""
@@ -56,13 +59,13 @@ class ShogiGame(Game):
         outcome = self.outcome()
         return f"<{type(self).__name__} {self.sfen()}{f' ({outcome})' if outcome else ''}>"
 
-    def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...]]:
-        """Pickle as start, rules, moves and how a player ended it."""
+    def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...], dict[str, object]]:
+        """Pickle as start, rules, moves and how a player ended it, with a subclass's own attributes."""
         outcome = self.outcome()
         by_player = outcome is not None and outcome.reason in (Reason.RESIGNATION, Reason.DECLARATION)
         ended = str(outcome.reason) if outcome and by_player else None
         rules = (self.start_sfen, self.max_moves, self.declaration)
-        return _rebuild, (type(self), *rules, [str(move) for move in self.history], ended)
+        return _rebuild, (type(self), *rules, [str(move) for move in self.history], ended), self.__dict__
 
 
 def _rebuild(
@@ -73,7 +76,8 @@ def _rebuild(
     moves: list[str],
     ended: str | None,
 ) -> ShogiGame:
-    game = kind(sfen, max_moves=max_moves, declaration=declaration)
+    game = kind.__new__(kind)
+    Game.__init__(game, sfen, max_moves=max_moves, declaration=declaration)
     for move in moves:
         game.push(move)
     if ended == Reason.RESIGNATION:

@@ -7,7 +7,7 @@ import pytest
 
 rsshogi_core = pytest.importorskip("rsshogi.core", reason="rsshogi has no build for this Python")
 
-from keisei.shogi import START_SFEN, Move, Reason, ShogiGame  # noqa: E402
+from keisei.shogi import START_SFEN, Color, Move, Reason, ShogiGame  # noqa: E402
 
 # Even, full hands, and kings in the open: what random play from the start seldom shows.
 STARTS = [
@@ -58,6 +58,7 @@ def compare_play(positions: int, seed: int, circling: bool) -> Counter[str]:
         start = choose.choice(CIRCLES if circling else STARTS)
         game, board = ShogiGame(start, max_moves=400, declaration="off"), rsshogi_core.Board(start)
         for_this_game = choose.getrandbits(64)
+        history = [(game.key, game.is_check())]
         while True:
             seen["positions"] += 1
             seen["checks"] += game.is_check()
@@ -66,17 +67,20 @@ def compare_play(positions: int, seed: int, circling: bool) -> Counter[str]:
             assert board.is_repetition(3) == (game.earlier_occurrences == 3), game.sfen()
             legal = [move.to_usi() for move in board.legal_moves()]
             if game.outcome() is not None:
-                compare_ends(game, board.repetition_state().to_usi(), legal, seen)
+                compare_ends(game, board.repetition_state().to_usi(), history, legal, seen)
                 break
             moves = [str(move) for move in game.legal_moves()]
             assert sorted(moves) == sorted(legal), game.sfen()
             move = choose_move(game, choose, for_this_game)
             game.push(move)
             board.apply_usi(str(move))
+            history.append((game.key, game.is_check()))
     return seen
 
 
-def compare_ends(game: ShogiGame, repetition: str, legal: list[str], seen: Counter[str]) -> None:
+def compare_ends(
+    game: ShogiGame, theirs: str, history: list[tuple[int, bool]], legal: list[str], seen: Counter[str]
+) -> None:
     outcome = game.outcome()
     assert outcome is not None
     seen[outcome.reason] += 1
@@ -84,14 +88,28 @@ def compare_ends(game: ShogiGame, repetition: str, legal: list[str], seen: Count
     assert mated == (not legal)
     if mated:
         assert outcome.winner == game.turn.opponent
-    elif outcome.reason == Reason.PERPETUAL_CHECK:
-        assert repetition == ("rep_win" if outcome.winner == game.turn else "rep_lose")
-    elif outcome.reason == Reason.REPETITION:
-        # rsshogi looks only at the way from the last occurrence; we, by the rules, from the first.
-        assert repetition in ("rep_draw", "rep_win", "rep_lose")
-        seen["draws on which both agree"] += repetition == "rep_draw"
+    elif outcome.reason == Reason.MAXIMUM_LENGTH:
+        assert len(history) - 1 == 400
     else:
-        assert outcome.reason == Reason.MAXIMUM_LENGTH
+        winner = outcome.winner
+        assert theirs == ("rep_draw" if winner is None else "rep_win" if winner == game.turn else "rep_lose")
+        occurrences = [ply for ply, (key, _) in enumerate(history) if key == game.key]
+        assert len(occurrences) == 4
+        assert (winner, outcome.reason) == by_checks_since(game, history, occurrences[0])
+        seen["otherwise by the last round alone"] += (
+            winner != by_checks_since(game, history, occurrences[2])[0]
+        )
+
+
+def by_checks_since(
+    game: ShogiGame, history: list[tuple[int, bool]], first: int
+) -> tuple[Color | None, Reason]:
+    """The verdict on a repetition, the moves after position `first` considered."""
+    last_mover = all(check for _, check in history[:first:-2])
+    side_to_move = all(check for _, check in history[-2:first:-2])
+    if last_mover == side_to_move:
+        return None, Reason.REPETITION
+    return (game.turn if last_mover else game.turn.opponent), Reason.PERPETUAL_CHECK
 
 
 def test_100000_positions_of_random_play_agree() -> None:
@@ -101,11 +119,11 @@ def test_100000_positions_of_random_play_agree() -> None:
     assert seen[Reason.NO_LEGAL_MOVE] > 10
 
 
-def test_40000_positions_of_games_that_turn_in_circles_agree() -> None:
-    seen = compare_play(40_000, seed=1, circling=True)
-    assert seen[Reason.PERPETUAL_CHECK] > 20
-    assert seen[Reason.REPETITION] > 20
-    assert seen["draws on which both agree"] > 20
+def test_100000_positions_of_games_that_turn_in_circles_agree() -> None:
+    seen = compare_play(100_000, seed=1, circling=True)
+    assert seen[Reason.PERPETUAL_CHECK] > 50
+    assert seen[Reason.REPETITION] > 50
+    assert seen["otherwise by the last round alone"] > 0
 
 
 @pytest.mark.slow
@@ -113,4 +131,9 @@ def test_40000_positions_of_games_that_turn_in_circles_agree() -> None:
 @pytest.mark.parametrize("circling", [False, True])
 @pytest.mark.parametrize("seed", [2, 3])
 def test_4_million_positions_agree(seed: int, circling: bool) -> None:
-    assert compare_play(1_000_000, seed, circling)["positions"] >= 1_000_000
+    seen = compare_play(1_000_000, seed, circling)
+    assert seen[Reason.CHECKMATE] > 100
+    if circling:
+        assert seen[Reason.PERPETUAL_CHECK] > 100
+        assert seen[Reason.REPETITION] > 100
+        assert seen["otherwise by the last round alone"] > 0

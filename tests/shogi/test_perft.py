@@ -53,12 +53,18 @@ def test_divide_names_every_first_move_and_sums_to_perft() -> None:
         game.pop()
 
 
-def test_depth_0_is_one_and_a_negative_depth_is_refused() -> None:
+def test_depth_0_is_one_and_a_depth_out_of_reach_is_refused() -> None:
     assert perft(START_SFEN, 0) == 1
-    with pytest.raises(ValueError, match="depth is -1, expected at least 0"):
-        perft(START_SFEN, -1)
+    for depth in (-1, 101, 20_000):
+        with pytest.raises(ValueError, match=f"depth is {depth}, expected 0 to 100"):
+            perft("4k4/9/9/9/9/9/9/9/4K4 b - 1", depth)
     with pytest.raises(ValueError, match="depth is 0, expected at least 1"):
         perft(START_SFEN, 0, divide=True)
+
+
+def test_divide_counts_moves_also_where_the_game_would_be_over() -> None:
+    counts = perft("4k4/9/9/9/9/9/9/9/4K4 b - 1000000", 2, divide=True)
+    assert sum(counts.values()) == perft("4k4/9/9/9/9/9/9/9/4K4 b - 1000000", 2) == 25
 
 
 def test_a_bad_position_is_refused() -> None:
@@ -83,6 +89,23 @@ def test_perft_lets_other_threads_run() -> None:
         time.sleep(0.0005)
     thread.join()
     assert turns > 10  # with the GIL held this loop would hardly turn at all
+
+
+@pytest.mark.parametrize("depth", [5, 9])
+def test_python_ends_cleanly_while_a_daemon_thread_counts(depth: int) -> None:
+    """Depth 5 is done while Python shuts down, depth 9 never."""
+    code = f"""
+import atexit, threading, time
+from keisei.shogi import START_SFEN, ShogiGame, perft
+class Late:
+    def __del__(self): time.sleep(0.5); ShogiGame().legal_moves()
+late = Late()
+atexit.register(lambda: ShogiGame().legal_moves())
+threading.Thread(target=perft, args=(START_SFEN, {depth}), daemon=True).start()
+time.sleep(0.01)
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("divide", [False, True])

@@ -1,5 +1,7 @@
 """How games end: mate, repetition, perpetual check, declaration, length, resignation."""
 
+import re
+
 import pytest
 from reference import ReferenceGame, flip_sfen, flip_usi
 
@@ -167,6 +169,18 @@ DECLARATIONS = [
 ]
 
 
+WHY = {
+    "27 points are too few for black": "points are 27, expected 28",
+    "30 points by the rule of 24": "points are 30, expected 31",
+    "28 points by the rule of 24": "points are 28, expected 31",
+    "declaration switched off": "declaration is off",
+    "in check": "the king is in check",
+    "nine pieces in the zone": "pieces in the promotion zone are 9, expected 10",
+    "the king outside": "the king is outside the promotion zone",
+    "pieces outside do not count": "points are 23, expected 2[78]",
+}
+
+
 @pytest.mark.parametrize(("what", "sfen", "rule", "may"), DECLARATIONS)
 @pytest.mark.parametrize("flip", [False, True])
 def test_declaration_by_points(what: str, sfen: str, rule: str, may: bool, flip: bool) -> None:
@@ -183,7 +197,9 @@ def test_declaration_by_points(what: str, sfen: str, rule: str, may: bool, flip:
         assert not game.can_declare()
     else:
         before = game.sfen()
-        with pytest.raises(RulesError, match="no right to declare in position"):
+        with pytest.raises(
+            RulesError, match=f"^no right to declare in position {re.escape(before)}: {WHY[what]}"
+        ):
             game.declare()
         assert (game.outcome(), game.sfen()) == (None, before)
 

@@ -99,8 +99,9 @@ def test_both_errors_are_value_errors_of_their_own_kind() -> None:
 
 
 def test_push_of_something_else_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="push takes a Move or its USI text"):
-        ShogiGame().push(7776)  # type: ignore[arg-type]
+    for wrong in (7776, None, Move.__new__(Move)):
+        with pytest.raises(TypeError, match=r"^push takes a Move or its USI text$"):
+            ShogiGame().push(wrong)  # type: ignore[arg-type]
 
 
 def test_a_copy_is_independent_and_keeps_the_history() -> None:
@@ -121,11 +122,20 @@ def test_a_copy_is_independent_and_keeps_the_history() -> None:
     assert other.history == [Move.from_usi("7g7f")]
 
 
-def test_a_subclass_copies_to_itself() -> None:
-    class Mine(ShogiGame):
-        pass
+class Named(ShogiGame):
+    """A subclass as users write them: with a constructor of its own."""
 
-    assert type(Mine().copy()) is Mine
+    def __init__(self, name: str) -> None:
+        super().__init__(max_moves=99)
+        self.name = name
+
+
+def test_a_subclass_is_copied_and_pickled_whole() -> None:
+    game = Named("mine")
+    game.push("7g7f")
+    for other in (game.copy(), copy.copy(game), copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        assert type(other) is Named
+        assert (other.name, other.max_moves, state(other)) == ("mine", 99, state(game))
 
 
 @pytest.mark.parametrize("ending", ["resign", "declare", "try", None])
@@ -164,8 +174,16 @@ def test_a_move_tells_its_parts() -> None:
 
 
 def test_a_bad_square_is_refused() -> None:
-    with pytest.raises(NotationError, match="bad square '5j': expected a square like 7g"):
-        ShogiGame().piece_at("5j")
+    for text, shown in (
+        ("5j", "5j"),
+        ("5", "5"),
+        ("", ""),
+        ("0a", "0a"),
+        ("5\0", "5\\?"),
+        ("形" * 999, "形+…"),
+    ):
+        with pytest.raises(NotationError, match=f"^bad square '{shown}': expected a square like 7g$"):
+            ShogiGame().piece_at(text)
 
 
 def test_repr_shows_the_position_and_the_end() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keisei._native import NotationError
-from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa
+from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa, write_csa_games
 from keisei.shogi.records.kif import read_kif, write_kif
 from keisei.shogi.records.record import GameRecord, decode
 from keisei.shogi.records.usi import read_usi, write_usi
@@ -45,6 +45,7 @@ __all__ = [
     "read_record",
     "read_usi",
     "write_csa",
+    "write_csa_games",
     "write_kif",
     "write_record",
     "write_usi",

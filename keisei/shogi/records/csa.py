@@ -5,7 +5,7 @@ number for its first position, and has no word for a win by the try rule, which 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keisei._native import START_SFEN, Move, NotationError
 from keisei.shogi.diagram import HAND_ORDER, RANKS, Diagram
@@ -38,6 +38,7 @@ _ENDINGS: dict[str, Ending] = {
     "TORYO": (False, Reason.RESIGNATION),
     "TSUMI": (False, Reason.CHECKMATE),
     "SENNICHITE": (None, Reason.REPETITION),
+    "OUTE_SENNICHITE": (None, Reason.PERPETUAL_CHECK),  # the position tells who loses
     "KACHI": (True, Reason.DECLARATION),
     "MAX_MOVES": (None, Reason.MAXIMUM_LENGTH),
     "TIME_UP": (False, Reason.TIME),
@@ -67,6 +68,11 @@ def write_csa(record: GameRecord) -> str:
         lines += _comment_lines(record, number)
     lines.append(f"%{_ending(record.outcome, game.turn)}")
     return "\n".join(lines) + "\n"
+
+
+def write_csa_games(records: Iterable[GameRecord]) -> str:
+    """Return several games as one CSA file."""
+    return "/\n".join(write_csa(record) for record in records)
 
 
 def read_csa(data: str | bytes) -> GameRecord:
@@ -132,12 +138,12 @@ def _ending(outcome: Outcome | None, turn: Color) -> str:
         return "CHUDAN"
     if word := ending_word(_ENDINGS, outcome, turn):
         return word
-    # No word of its own: keep at least the winner.
+    # No word of its own: the nearest. A win of the side to move is left open rather than called a foul.
     if outcome.winner is None:
         return "HIKIWAKE"
-    if outcome.winner == turn or outcome.reason == Reason.PERPETUAL_CHECK:
+    if outcome.reason in (Reason.PERPETUAL_CHECK, Reason.ILLEGAL_MOVE):
         return f"{_SIGNS[outcome.winner.opponent]}ILLEGAL_ACTION"
-    return "TORYO"
+    return "TORYO" if outcome.winner != turn else "CHUDAN"
 
 
 class _Reader:
@@ -240,6 +246,8 @@ class _Reader:
 
     def _position(self, text: str) -> None:
         if text.startswith("PI"):
+            if self._board:
+                raise NotationError("a second position")
             self._board.update(_START_BOARD)
             for square, csa in _pieces(text[2:]):
                 if PIECE_OF_CSA.get(csa) != self._board.pop(square, "").upper():
@@ -261,7 +269,12 @@ class _Reader:
             piece = PIECE_OF_CSA.get(cell[1:])
             if cell[0] not in _SIGNS or piece is None:
                 raise NotationError(f"unknown square {cell!r}")
-            self._board[f"{file}{rank}"] = piece if cell[0] == "+" else piece.lower()
+            self._put(f"{file}{rank}", piece if cell[0] == "+" else piece.lower())
+
+    def _put(self, square: str, piece: str) -> None:
+        if square in self._board:
+            raise NotationError(f"two pieces on {square}")
+        self._board[square] = piece
 
     def _place(self, color: Color, text: str) -> None:
         for square, csa in _pieces(text):
@@ -272,7 +285,7 @@ class _Reader:
             if piece is None or (square == "" and piece not in _SET):
                 raise NotationError(f"unknown piece {csa!r}")
             if square:
-                self._board[square] = piece if color is Color.BLACK else piece.lower()
+                self._put(square, piece if color is Color.BLACK else piece.lower())
             else:
                 self._hands[color][piece] = self._hands[color].get(piece, 0) + 1
 

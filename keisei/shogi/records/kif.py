@@ -75,8 +75,9 @@ _ENDINGS: dict[str, Ending] = {
 }
 _UNFINISHED = {"中断", "封じ手", "不詰", "詰ミ不詰", "Error"}
 
-# まで93手で先手の勝ち: the only result in a record whose moves end without a word.
-_SUMMARY = re.compile(r"まで\d+手で(先手|後手|下手|上手)の勝ち")
+# まで93手で先手の勝ち: in some records, whose moves end without a word, the only result.
+_SUMMARY = re.compile(r"まで\d+手で(時間切れにより)?(先手|後手|下手|上手)の(反則)?(勝ち|負け)")
+_SUMMARY_OF_A_DRAW = re.compile(r"まで\d+手で(千日手|持将棋)")
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
 _TIME = re.compile(r"\(\s*(\d{1,9}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^()]*)?\)\s*(?:\+\s*)?$")
 _MOVE = re.compile(
@@ -110,7 +111,11 @@ def write_kif(record: GameRecord) -> str:
         play(game, move)
         last_square = move.to_square
         lines += _comment_lines(record, number)
-    lines.append(f"{len(record.moves) + 1:4d} {_ending(record.outcome, game.turn)}")
+    count = len(record.moves)
+    if word := _ending(record.outcome, game.turn):
+        lines.append(f"{count + 1:4d} {word}")
+    else:
+        lines.append(f"まで{count}手で{(first, second)[game.turn]}の勝ち")
     return "\n".join(lines) + "\n"
 
 
@@ -156,17 +161,18 @@ def _move_text(game: ShogiGame, move: Move, last_square: str) -> str:
     return f"{place}{_MOVE_KANJI[piece]}{'成' if move.promotes else ''}{start}"
 
 
-def _ending(outcome: Outcome | None, turn: Color) -> str:
+def _ending(outcome: Outcome | None, turn: Color) -> str | None:
+    """Return the word that ends the moves, or None for a win of the side to move that has none."""
     if outcome is None:
         return "中断"
     if word := ending_word(_ENDINGS, outcome, turn):
         return word
-    # No word of its own: keep at least the winner.
+    # No word of its own: the nearest, that at least keeps the winner.
     if outcome.winner is None:
         return "裁定引分"
-    if outcome.winner == turn:
-        return "反則勝ち"
-    return "反則負け" if outcome.reason == Reason.PERPETUAL_CHECK else "投了"
+    if outcome.reason == Reason.PERPETUAL_CHECK:
+        return "反則勝ち" if outcome.winner == turn else "反則負け"
+    return "投了" if outcome.winner != turn else None
 
 
 class _Reader:
@@ -177,7 +183,7 @@ class _Reader:
         self._diagram: BodReader | None = None
         self._handicap = "平手"
         self._ending: str | None = None
-        self._summarised_winner: Color | None = None
+        self._summary: Outcome | None = None  # its reason may be wrong by the side to move
         self._last_square = ""
         self._empty = True  # but for comments and marks
 
@@ -205,8 +211,7 @@ class _Reader:
         if line.startswith("手数----"):
             return
         if line.startswith("まで"):
-            if match := _SUMMARY.match(line):
-                self._summarised_winner = _PLAYER_KEYS[match[1]]
+            self._summary = _read_summary(line)
         elif is_bod_line(line) and self._draft.game is None:
             self._diagram = self._diagram or BodReader()
             self._diagram.read(line)
@@ -279,13 +284,27 @@ class _Reader:
         self._last_square = to
 
     def _claimed(self, turn: Color) -> Outcome | None:
-        """Return the result that the record gives, by a word or by its summary."""
-        if self._ending in _ENDINGS:
-            return ending_outcome(_ENDINGS[self._ending], turn)
-        if self._ending or self._summarised_winner is None:
-            return None
-        resigned = self._summarised_winner is turn.opponent
-        return Outcome(self._summarised_winner, Reason.RESIGNATION if resigned else Reason.ADJUDICATION)
+        """Return the result that the record gives, by a word or by its summary; they must not contradict."""
+        by_word = ending_outcome(_ENDINGS[self._ending], turn) if self._ending in _ENDINGS else None
+        if by_word and self._summary and by_word.winner != self._summary.winner:
+            raise NotationError(
+                f"bad kif record: its moves end with {by_word}, its summary says {self._summary}"
+            )
+        if self._ending or self._summary is None:
+            return by_word
+        if self._summary == Outcome(turn, Reason.RESIGNATION):  # nobody resigns after his opponent's move
+            return Outcome(turn, Reason.ADJUDICATION)
+        return self._summary
+
+
+def _read_summary(line: str) -> Outcome | None:
+    if match := _SUMMARY_OF_A_DRAW.match(line):
+        return ending_outcome(_ENDINGS[match[1]], Color.BLACK)
+    if match := _SUMMARY.match(line):
+        side = _PLAYER_KEYS[match[2]]
+        reason = Reason.TIME if match[1] else Reason.ILLEGAL_MOVE if match[3] else Reason.RESIGNATION
+        return Outcome(side if match[4] == "勝ち" else side.opponent, reason)
+    return None
 
 
 def _digit(file: str) -> str:

@@ -10,13 +10,9 @@ from keisei._native import START_SFEN, Move, NotationError, RulesError
 from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.shogi_game import ShogiGame
 
-# Ends that the position itself must show.
-_SHOWN_BY_POSITION = {
-    Reason.CHECKMATE,
-    Reason.NO_LEGAL_MOVE,
-    Reason.REPETITION,
-    Reason.PERPETUAL_CHECK,
-}
+# Ends that the position itself must show. Records often say no more than "repetition" of either kind.
+_REPETITIONS = {Reason.REPETITION, Reason.PERPETUAL_CHECK}
+_SHOWN_BY_POSITION = {Reason.CHECKMATE, Reason.NO_LEGAL_MOVE} | _REPETITIONS
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,16 @@ class GameRecord:
     seconds: tuple[int, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse times and comments that belong to no move."""
+        count = len(self.moves)
+        if self.seconds and len(self.seconds) != count:
+            raise ValueError(f"{len(self.seconds)} times for {count} moves, expected one for each or none")
+        if any(seconds < 0 for seconds in self.seconds):
+            raise ValueError(f"a time is {min(self.seconds)} seconds, expected 0 or more")
+        if strays := [number for number in self.comments if not 0 <= number <= count]:
+            raise ValueError(f"a comment on move {strays[0]}, expected 0 to {count}")
+
     @classmethod
     def from_game(
         cls, game: ShogiGame, *, black: str = "", white: str = "", comments: Mapping[int, str] | None = None
@@ -46,10 +52,12 @@ class GameRecord:
         return cls(tuple(game.history), game.start_sfen, black, white, game.outcome(), comments or {})
 
     def game(self) -> ShogiGame:
-        """Play the moves again, without a maximum length; a resignation is given at the end."""
+        """Play the moves again, without a maximum length, and end it as the player to move did."""
         game = replay(self.sfen, self.moves)
         if self.outcome == Outcome(game.turn.opponent, Reason.RESIGNATION) and game.outcome() is None:
             game.resign()
+        elif self.outcome == Outcome(game.turn, Reason.DECLARATION) and game.can_declare():
+            game.declare()
         return game
 
 
@@ -76,8 +84,8 @@ def one_line(text: str) -> str:
 
 
 def start_game(sfen: str) -> ShogiGame:
-    """Return the game that a record is replayed on: no maximum length, declarations left to the record."""
-    return ShogiGame(sfen, max_moves=None, declaration="off")
+    """Return the game that a record is replayed on: no maximum length, declaration by 27 points."""
+    return ShogiGame(sfen, max_moves=None, declaration="27")
 
 
 def play(game: ShogiGame, move: Move | str) -> None:
@@ -160,6 +168,10 @@ def _checked_outcome(game: ShogiGame, claimed: Outcome | None) -> Outcome | None
     shown = game.outcome()
     if shown is None and claimed and claimed.reason in _SHOWN_BY_POSITION:
         fault = "but the position does not show it"
+    elif shown is None and claimed and claimed.reason == Reason.DECLARATION and not game.can_declare():
+        fault = "but the side to move has no right to declare"
+    elif shown and claimed and {shown.reason, claimed.reason} <= _REPETITIONS:
+        return shown
     elif shown and claimed and claimed.winner != shown.winner:
         fault = f"but it is {shown}"
     else:

@@ -8,8 +8,9 @@ from keisei.shogi.records.record import Draft, GameRecord, replay
 
 
 def write_usi(record: GameRecord) -> str:
-    """Return the record as one position line."""
-    start = "startpos" if record.sfen == START_SFEN else f"sfen {record.sfen}"
+    """Return the record as one position line; one that breaks a rule is refused."""
+    sfen = replay(record.sfen, record.moves).start_sfen
+    start = "startpos" if sfen == START_SFEN else f"sfen {sfen}"
     return " ".join(["position", start, *(["moves", *map(str, record.moves)] if record.moves else [])])
 
 

@@ -10,6 +10,7 @@ DRAGON_CHECKS = "4k4/9/9/4+R4/9/9/9/9/4K4 w - 1"
 PERPETUAL = ["5a4a", "5d4d", "4a5a", "4d5d"] * 3
 GOLD_MATES = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"  # with G*5b
 STALEMATED = "k8/9/1+R7/9/9/9/9/9/4K4 w - 1"  # White has no move and is not in check
+DECLARABLE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4 b 6P 1"  # Black has 28 points
 EVERY_PIECE = "lnsgkgsnl/9/ppppppppp/9/+P+L+N+S4+p/1+B5+r1/9/9/4K4 b R2Pb2gsnl5p 1"
 
 
@@ -35,8 +36,8 @@ def without_pieces(squares: str) -> str:
 # What tests/data/exchange.csa and exchange.kif say.
 EXCHANGE = GameRecord(
     moves=moves("7g7f 3c3d 8h2b+ 3a2b B*4e"),
-    black="Habu, Yoshiharu",
-    white="羽生　善治",
+    black="Engine, first",
+    white="エンジン　二号",
     outcome=Outcome(BLACK, Reason.RESIGNATION),
     comments={0: "before the first move", 3: "takes, and promotes\n\n two lines below an empty one"},
     seconds=(12, 6, 0, 3, 125),

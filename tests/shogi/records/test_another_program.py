@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rsshogi.record", reason="rsshogi has no build for this Python")
 
-from record_cases import ENDINGS, SHOWN, moves, random_game, usi
+from record_cases import BLACK, DECLARABLE, ENDINGS, SHOWN, moves, random_game, usi
 from rsshogi.record import GameResult, Record
 
 from keisei.shogi import (
@@ -29,6 +29,8 @@ GAMES = [(seed, ending) for seed in range(8) for ending in ENDINGS]
 def sample_records() -> Iterator[GameRecord]:
     """Random games with all endings that records can tell of, at move number one: rsshogi knows no other."""
     comments = {0: "a\nb"}
+    declared = Outcome(BLACK, Reason.DECLARATION)
+    yield GameRecord((), DECLARABLE, "Black", "White", declared, comments)
     for sfen, line, outcome, _, _ in SHOWN:
         yield GameRecord(moves(line), sfen, "Black", "White", outcome, comments)
     for seed, ending in GAMES:
@@ -37,7 +39,6 @@ def sample_records() -> Iterator[GameRecord]:
         record = replace(record, sfen=record.sfen.rsplit(" ", 1)[0] + " 1")
         yield record
         if record.outcome is None:
-            yield replace(record, outcome=Outcome(game.turn, Reason.DECLARATION))
             yield replace(record, outcome=Outcome(game.turn.opponent, Reason.TIME))
             yield replace(record, outcome=Outcome(game.turn.opponent, Reason.ILLEGAL_MOVE))
             yield replace(record, outcome=Outcome(game.turn, Reason.ILLEGAL_MOVE))

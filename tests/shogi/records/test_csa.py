@@ -110,7 +110,6 @@ def test_csa_games_are_parted_by_slashes() -> None:
 
 CSA_ENDINGS = [  # White is to move
     ("TORYO", Outcome(BLACK, Reason.RESIGNATION)),
-    ("KACHI", Outcome(WHITE, Reason.DECLARATION)),
     ("JISHOGI", Outcome(None, Reason.AGREED_IMPASSE)),
     ("HIKIWAKE", Outcome(None, Reason.ADJUDICATION)),
     ("MAX_MOVES", Outcome(None, Reason.MAXIMUM_LENGTH)),
@@ -175,3 +174,10 @@ def test_csa_that_cannot_be_read_is_refused_with_the_line(text: str, line: int, 
 def test_csa_without_a_side_to_move_is_refused() -> None:
     with pytest.raises(NotationError, match=r"^bad csa record: no line with the side to move"):
         read_csa("V2.2\nPI\n")
+
+
+def test_csa_piece_on_an_occupied_square_is_refused() -> None:
+    with pytest.raises(NotationError, match="bad csa line 3 'P-59KI': two pieces on 5i"):
+        read_csa("P-51OU\nP+59OU\nP-59KI\n+\n")
+    with pytest.raises(NotationError, match="bad csa line 2 'PI': a second position"):
+        read_csa("PI\nPI\n+\n")

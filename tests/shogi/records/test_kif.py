@@ -34,8 +34,8 @@ def test_kif_is_written_as_by_hand() -> None:
 KIF = """\
 # ----  Kifu for Windows V7 V7.70 棋譜ファイル  ----
 手合割：平手
-先手：羽生善治　竜王
-後手：谷川浩司 九段
+先手：エンジン甲　改
+後手：エンジン乙 改
 手数----指手---------消費時間--
 *対局開始
 # passed over
@@ -59,8 +59,8 @@ KIF = """\
 """
 KIF_RECORD = GameRecord(
     moves=moves("7g7f 3c3d 8h2b 3a2b B*4e"),
-    black="羽生善治　竜王",
-    white="谷川浩司 九段",
+    black="エンジン甲　改",
+    white="エンジン乙 改",
     outcome=Outcome(BLACK, Reason.RESIGNATION),
     comments={0: "対局開始", 3: "変化：コメント\n二行目"},
     seconds=(16, 0, 63, 3723, 1),
@@ -200,7 +200,6 @@ def test_kif_handicap_giver_lacks_pieces_and_moves_first(name: str, squares: str
 
 KIF_ENDINGS = [  # White is to move
     ("投了", Outcome(BLACK, Reason.RESIGNATION)),
-    ("入玉勝ち", Outcome(WHITE, Reason.DECLARATION)),
     ("最大手数", Outcome(None, Reason.MAXIMUM_LENGTH)),
     ("切れ負け", Outcome(BLACK, Reason.TIME)),
     ("反則負け", Outcome(BLACK, Reason.ILLEGAL_MOVE)),
@@ -230,6 +229,7 @@ def test_kif_without_an_ending_is_unfinished() -> None:
     assert read_kif("手合割：平手\n1 ７六歩(77)\n") == GameRecord(moves("7g7f"))
 
 
+RESIGNED = Outcome(WHITE, Reason.RESIGNATION)
 TWO_MOVES = "1 ７六歩(77)\n2 ３四歩(33)\n"
 HANDICAP_MOVE = "手合割：角落ち\n1 ５四歩(53)\n"
 
@@ -254,16 +254,38 @@ def test_kif_summary_names_the_winner_where_no_word_ends_the_moves(
 
 
 @pytest.mark.parametrize(
-    ("word", "outcome"),
+    ("word", "outcome"), [("切れ負け", Outcome(WHITE, Reason.TIME)), ("中断", None), ("投了", RESIGNED)]
+)
+def test_kif_word_counts_for_more_than_the_summary(word: str, outcome: Outcome | None) -> None:
+    assert read_kif(f"{TWO_MOVES}3 {word}\nまで2手で後手の勝ち\n").outcome == outcome
+
+
+@pytest.mark.parametrize("word", ["投了", "切れ負け", "持将棋"])
+def test_kif_word_and_summary_must_not_contradict(word: str) -> None:
+    with pytest.raises(
+        NotationError, match=r"bad kif record: its moves end with .*, its summary says black wins"
+    ):
+        read_kif(f"{TWO_MOVES}3 {word}\nまで2手で先手の勝ち\n")
+
+
+@pytest.mark.parametrize(
+    ("summary", "outcome"),
     [
-        ("切れ負け", Outcome(WHITE, Reason.TIME)),
+        ("時間切れにより後手の勝ち", Outcome(WHITE, Reason.TIME)),
+        ("先手の反則負け", Outcome(WHITE, Reason.ILLEGAL_MOVE)),
+        ("後手の反則勝ち", Outcome(WHITE, Reason.ILLEGAL_MOVE)),
         ("持将棋", Outcome(None, Reason.AGREED_IMPASSE)),
         ("中断", None),
     ],
 )
-@pytest.mark.parametrize("winner", ["先手", "後手"])
-def test_kif_word_counts_for_more_than_the_summary(word: str, outcome: Outcome | None, winner: str) -> None:
-    assert read_kif(f"{TWO_MOVES}3 {word}\nまで2手で{winner}の勝ち\n").outcome == outcome
+def test_kif_summary_alone_tells_the_reason(summary: str, outcome: Outcome | None) -> None:
+    assert read_kif(f"{TWO_MOVES}まで2手で{summary}\n").outcome == outcome
+
+
+def test_kif_win_of_the_side_to_move_by_other_means_is_kept_by_the_summary() -> None:
+    record = GameRecord(moves("7g7f"), outcome=Outcome(WHITE, Reason.ADJUDICATION))
+    assert write_kif(record).splitlines()[-1] == "まで1手で後手の勝ち"
+    assert read_kif(write_kif(record)) == record
 
 
 def test_kif_summary_must_agree_with_the_position() -> None:

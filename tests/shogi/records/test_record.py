@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from record_cases import (
     BLACK,
     BOD,
+    DECLARABLE,
     DRAGON_CHECKS,
     ENDINGS,
     EVERY_PIECE,
@@ -35,11 +36,14 @@ from keisei.shogi import (
     Outcome,
     Reason,
     RulesError,
+    ShogiGame,
     read_csa,
+    read_csa_games,
     read_kif,
     read_record,
     read_usi,
     write_csa,
+    write_csa_games,
     write_kif,
     write_record,
     write_usi,
@@ -74,9 +78,6 @@ def test_position_decides_where_the_record_is_silent_or_says_resigned() -> None:
     [  # White to move
         (Outcome(BLACK, Reason.DECLARATION), "TORYO", "投了"),  # by the try rule
         (Outcome(BLACK, Reason.FORFEIT), "TORYO", "不戦敗"),
-        (Outcome(WHITE, Reason.FORFEIT), "+ILLEGAL_ACTION", "不戦勝"),
-        (Outcome(WHITE, Reason.TIME), "+ILLEGAL_ACTION", "反則勝ち"),
-        (Outcome(WHITE, Reason.RESIGNATION), "+ILLEGAL_ACTION", "反則勝ち"),
         (Outcome(None, Reason.FORFEIT), "HIKIWAKE", "裁定引分"),
     ],
 )
@@ -97,7 +98,7 @@ def test_file_written_is_read_again(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"game.{ending}"
     write_record(path, EXCHANGE)
     assert read_record(path) == EXCHANGE
-    assert "羽生　善治".encode() in path.read_bytes()
+    assert "エンジン　二号".encode() in path.read_bytes()
 
 
 def test_usi_file_is_one_line_of_moves(tmp_path: Path) -> None:
@@ -250,13 +251,63 @@ FALSE_CLAIMS = [
         "white wins by resignation, but it is draw by repetition",
     ),
     (
-        DRAGON_CHECKS,
-        " ".join(PERPETUAL),
-        "SENNICHITE",
-        "千日手",
-        "draw by repetition, but it is white wins by perpetual check",
+        START_SFEN,
+        "7g7f",
+        "KACHI",
+        "入玉勝ち",
+        "white wins by declaration, but the side to move has no right to declare",
     ),
 ]
+
+
+def test_position_tells_which_repetition_it_was() -> None:
+    lost = Outcome(WHITE, Reason.PERPETUAL_CHECK)
+    record = GameRecord(moves(" ".join(PERPETUAL)), DRAGON_CHECKS, outcome=lost)
+    csa, kif = write_csa(record), write_kif(record)
+    for word in ("SENNICHITE", "OUTE_SENNICHITE"):
+        assert read_csa(csa.replace("%+ILLEGAL_ACTION", f"%{word}")) == record
+    assert read_kif(kif.replace("反則勝ち", "千日手")) == record
+
+
+def test_win_of_the_side_to_move_is_never_written_as_a_foul() -> None:
+    for reason in (Reason.FORFEIT, Reason.ADJUDICATION, Reason.TIME):
+        record = GameRecord(moves("7g7f"), outcome=Outcome(WHITE, reason))
+        assert read_csa(write_csa(record)).outcome is None
+        assert "反則" not in write_kif(record)
+
+
+def test_declaration_is_written_read_and_played_again() -> None:
+    game = ShogiGame(DECLARABLE)
+    game.declare()
+    record = GameRecord.from_game(game)
+    assert write_csa(record).splitlines()[-1] == "%KACHI"
+    assert write_kif(record).splitlines()[-1] == "   1 入玉勝ち"
+    for read in (read_csa(write_csa(record)), read_kif(write_kif(record))):
+        assert read == record
+        assert read.game().outcome() == Outcome(BLACK, Reason.DECLARATION)
+
+
+def test_times_and_comments_must_belong_to_a_move() -> None:
+    two = moves("7g7f 3c3d")
+    with pytest.raises(ValueError, match="1 times for 2 moves, expected one for each or none"):
+        GameRecord(two, seconds=(1,))
+    with pytest.raises(ValueError, match="a time is -5 seconds, expected 0 or more"):
+        GameRecord(two, seconds=(1, -5))
+    with pytest.raises(ValueError, match="a comment on move 3, expected 0 to 2"):
+        GameRecord(two, comments={3: "x"})
+
+
+def test_several_games_are_written_to_one_csa_file() -> None:
+    games = [GameRecord(moves(line), black=line) for line in ("7g7f", "2g2f 8c8d", "")]
+    assert read_csa_games(write_csa_games(games)) == games
+
+
+def test_usi_line_that_breaks_a_rule_is_not_written() -> None:
+    with pytest.raises(RulesError, match="move 2: illegal move 7g7f"):
+        write_usi(GameRecord(moves("7g7f 7g7f")))
+    assert (
+        write_usi(GameRecord((), "4k4/9/9/9/9/9/9/9/4K4 b -")) == "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1"
+    )
 
 
 @pytest.mark.parametrize(("sfen", "line", "csa", "kif", "why"), FALSE_CLAIMS)
