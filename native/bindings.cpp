@@ -78,7 +78,7 @@ Declaration to_declaration(std::string_view name) {
     if (name == "24") return Declaration::POINTS_24;
     if (name == "try") return Declaration::TRY;
     if (name == "off") return Declaration::OFF;
-    throw nb::value_error(("declaration '" + std::string(name) + "' is none of '27', '24', 'try', 'off'").c_str());
+    throw nb::value_error(("declaration '" + shown(name) + "' is none of '27', '24', 'try', 'off'").c_str());
 }
 
 const char* declaration_name(Declaration d) {

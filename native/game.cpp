@@ -159,6 +159,7 @@ void Game::pop() {
 }
 
 std::optional<Error> Game::declare() {
+    if (const auto end = outcome()) return refusal("no right to declare", over(*end));
     const DeclarationCheck check = check_declaration();
     if (check.fault != DeclarationCheck::NONE) return refusal("no right to declare", check.text());
     ended_by_player_ = Outcome{position_.side(), Reason::DECLARATION};

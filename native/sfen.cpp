@@ -25,15 +25,6 @@ char to_upper(char c) { return is_lower(c) ? char(c - 'a' + 'A') : c; }
 // Text is UTF-8: a letter is one byte, or a first byte and those that continue it.
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// Text as it can be shown in one line of an error: control characters as '?', and not endless.
-std::string shown(std::string_view text) {
-    size_t limit = std::min<size_t>(text.size(), 200);
-    while (limit < text.size() && limit > 0 && continues(text[limit])) --limit;
-    std::string out;
-    for (char c : text.substr(0, limit)) out += (static_cast<unsigned char>(c) < 32 || c == 127) ? '?' : c;
-    return limit < text.size() ? out + "…" : out;
-}
-
 // Reads one SFEN from left to right; every method returns false once an error is set.
 class Reader {
 public:
@@ -189,6 +180,14 @@ Square square_at(char file, char rank) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view text) {
+    size_t limit = std::min<size_t>(text.size(), 200);
+    while (limit < text.size() && limit > 0 && continues(text[limit])) --limit;
+    std::string out;
+    for (char c : text.substr(0, limit)) out += (static_cast<unsigned char>(c) < 32 || c == 127) ? '?' : c;
+    return limit < text.size() ? out + "…" : out;
+}
 
 Result<Position> parse_sfen(std::string_view text) { return Reader(text).read(); }
 

@@ -18,6 +18,9 @@ std::string to_sfen(const Position& pos);
 Result<Move> parse_usi(std::string_view text);
 std::string to_usi(Move m);
 
+// Text as it can be shown in one line of an error: control characters as '?', and not endless. UTF-8.
+std::string shown(std::string_view text);
+
 Result<Square> parse_square(std::string_view text);
 std::string square_name(Square s);        // "7g"
 std::string piece_name(Piece p);          // "P" and "+R" for Black, "p" and "+r" for White; "" for none

@@ -143,6 +143,9 @@ def test_svg_marks_the_squares_of_the_last_move() -> None:
     assert marked_squares(drawn(game)) == []
     game.push("7g7f")
     assert sorted(marked_squares(drawn(game))) == sorted([corner("7g"), corner("7f")])
+    game.push("3c3d")
+    assert sorted(marked_squares(drawn(game))) == sorted([corner("3c"), corner("3d")])
+    game.pop()
     game.pop()
     assert marked_squares(drawn(game)) == []
 
@@ -159,3 +162,26 @@ def test_svg_shows_hands_and_the_side_to_move() -> None:
     assert [shown[item] for item in ("歩2", "歩5", "金2")] == [1, 1, 1]
     shown = texts(drawn(ShogiGame(EVERY_PIECE.replace(" w ", " b "))))
     assert shown["☗●"] == shown["☖"] == 1
+
+
+def places(root: ET.Element, *items: str) -> list[tuple[float, float]]:
+    """Where texts that are drawn once stand: x to the right, y down."""
+    found = {element.text: element for element in root.iter(f"{SVG}text")}
+    return [(float(found[item].get("x", "")), float(found[item].get("y", ""))) for item in items]
+
+
+def test_svg_puts_black_s_hand_at_the_right_from_below_and_white_s_at_the_left_from_above() -> None:
+    black = places(drawn(ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b R2P 1")), "☗●", "飛", "歩2")
+    white = places(drawn(ShogiGame("4k4/9/9/9/9/9/9/9/4K4 w r2p 1")), "☖●", "飛", "歩2")
+    width, height = 9 * CELL + 2 * LEFT, 9 * CELL + 2 * TOP - 20
+    assert all(LEFT + 9 * CELL < x < width and 0 < y < height for x, y in black)
+    assert all(0 < x < LEFT and 0 < y < height for x, y in white)
+    assert [y for _, y in black] == sorted((y for _, y in black), reverse=True)
+    assert [y for _, y in white] == sorted(y for _, y in white)
+
+
+def test_svg_numbers_the_files_from_the_right_and_the_ranks_from_above() -> None:
+    root = drawn(ShogiGame())
+    middles = [(i + 0.5) * CELL for i in range(9)]
+    assert [x - LEFT for x, _ in places(root, *"９８７６５４３２１")] == middles
+    assert [y - TOP for _, y in places(root, *"一二三四五六七八九")] == middles

@@ -33,6 +33,13 @@ def test_a_side_without_moves_has_lost_also_when_not_in_check() -> None:
     assert game.outcome() == Outcome(Color.BLACK, Reason.NO_LEGAL_MOVE)
 
 
+def test_a_game_that_is_over_cannot_be_resigned() -> None:
+    game = played(ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1"), "G*5b")
+    with pytest.raises(RulesError, match=r"no right to resign in position .*: the game is over, checkmate"):
+        game.resign()
+    assert game.outcome() == Outcome(Color.BLACK, Reason.CHECKMATE)
+
+
 def test_repetition_is_decided_at_the_fourth_occurrence() -> None:
     game = ShogiGame()
     for occurrence in range(1, 4):
@@ -54,6 +61,14 @@ def test_repetition_counts_over_the_whole_game_not_only_in_a_row() -> None:
     played(game, *there_and_back, *detour)
     assert game.earlier_occurrences == 2
     played(game, *there_and_back)
+    assert game.outcome() == Outcome(None, Reason.REPETITION)
+
+
+def test_repetition_counts_also_when_each_side_takes_three_moves_to_come_back() -> None:
+    game = ShogiGame()
+    for _ in range(3):
+        assert game.outcome() is None
+        played(game, "2h3h", "8b7b", "3h4h", "7b6b", "4h2h", "6b8b")
     assert game.outcome() == Outcome(None, Reason.REPETITION)
 
 
@@ -107,6 +122,14 @@ def test_a_quiet_move_before_the_first_occurrence_does_not_save_the_checker() ->
     assert game.outcome() == Outcome(Color.WHITE, Reason.PERPETUAL_CHECK)
 
 
+def test_checks_before_the_first_occurrence_do_not_make_up_for_a_quiet_move_after_it() -> None:
+    game = ShogiGame("4k4/9/9/9/9/4+R4/9/9/4K4 w - 1")
+    played(game, "5a4a", "5f4f", "4a5a", "4f5e", "5a4a", "5e4d", "4a5a", "4d5d")  # four checks
+    played(game, "5a4a", "5d6d", "4a5a", "6d5d")  # 5d6d gives none
+    played(game, *CYCLE * 2)
+    assert game.outcome() == Outcome(None, Reason.REPETITION)
+
+
 def test_maximum_length_is_a_draw_counted_from_move_number_one() -> None:
     game = ShogiGame(max_moves=2)
     played(game, "7g7f", "3c3d")
@@ -154,6 +177,7 @@ def test_resignation_gives_the_game_to_the_opponent_and_pop_takes_it_back() -> N
 
 # Black's king and ten others in the zone: 7 small ones and a dragon, a horse and a rook there = 7 + 15 = 22.
 INSIDE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4"
+BISHOPS_INSIDE = "+P+P+P+PK+P+P+P+P/7+BB/9/9/9/9/9/9/4k4"  # 8 small ones, a horse and a bishop = 18
 DECLARATIONS = [
     # what, board and hand, rule, may declare
     ("28 points for black", f"{INSIDE} b 6P 1", "27", True),
@@ -165,6 +189,8 @@ DECLARATIONS = [
     ("in check", "r3K+P+P+P+R/+P+P+P+P+P2+B1/9/9/9/9/9/9/4k4 b B9P 1", "27", False),
     ("nine pieces in the zone", "+P+P+P+PK+P+P1+R/7+BR/9/9/9/9/9/9/4k4 b B9P 1", "27", False),
     ("the king outside", "+P+P+P+P1+P+P+P+R/7+BR/9/4K4/9/9/9/9/4k4 b B9P 1", "27", False),
+    ("a bishop there and a rook in hand are 5 each", f"{BISHOPS_INSIDE} b R5P 1", "27", True),
+    ("enemy pieces do not count", "+P+P+P+PK+P+P1+R/7+BR/pp7/9/9/9/9/9/4k4 b B9P 1", "27", False),
     ("pieces outside do not count", "+P+P+P+PK+P+P+P+R/7+BR/9/PPPPP4/9/9/9/9/4k4 b P 1", "27", False),
 ]
 
@@ -177,6 +203,7 @@ WHY = {
     "in check": "the king is in check",
     "nine pieces in the zone": "pieces in the promotion zone are 9, expected 10",
     "the king outside": "the king is outside the promotion zone",
+    "enemy pieces do not count": "pieces in the promotion zone are 9, expected 10",
     "pieces outside do not count": "points are 23, expected 2[78]",
 }
 
@@ -195,6 +222,8 @@ def test_declaration_by_points(what: str, sfen: str, rule: str, may: bool, flip:
         game.declare()
         assert game.outcome() == Outcome(winner, Reason.DECLARATION)
         assert not game.can_declare()
+        with pytest.raises(RulesError, match="the game is over, declaration"):
+            game.declare()
     else:
         before = game.sfen()
         with pytest.raises(
@@ -212,6 +241,29 @@ def test_a_king_on_the_enemy_kings_square_wins_by_the_try_rule(flip: bool) -> No
     game = played(ShogiGame(sfen, declaration="try"), move)
     assert game.outcome() == Outcome(winner, Reason.DECLARATION)
     assert played(ShogiGame(sfen, declaration="27"), move).outcome() is None
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_game_set_up_with_a_king_on_the_enemy_kings_square_is_won_by_the_try_rule(flip: bool) -> None:
+    sfen, winner = "4K4/9/9/9/9/9/9/9/k8 b - 1", Color.BLACK
+    if flip:
+        sfen, winner = flip_sfen(sfen), Color.WHITE
+    assert ShogiGame(sfen, declaration="try").outcome() == Outcome(winner, Reason.DECLARATION)
+
+
+def test_the_try_rule_knows_no_declaration_by_points() -> None:
+    sfen = "+P+P+PK+P+P+P+P+R/7+BR/9/9/9/9/9/9/1k7 b B9P 1"
+    assert ShogiGame(sfen, declaration="27").can_declare()
+    assert not ShogiGame(sfen, declaration="try").can_declare()
+    with pytest.raises(RulesError, match="the try rule needs no declaration"):
+        ShogiGame(sfen, declaration="try").declare()
+
+
+def test_mate_comes_before_a_try_and_a_try_before_maximum_length() -> None:
+    game = ShogiGame("ln7/k3K3R/8R/9/9/9/9/9/9 b - 1", declaration="try")
+    assert played(game, "5b5a").outcome() == Outcome(Color.BLACK, Reason.CHECKMATE)
+    game = ShogiGame("9/4K4/9/9/9/9/9/9/k8 b - 1", declaration="try", max_moves=1)
+    assert played(game, "5b5a").outcome() == Outcome(Color.BLACK, Reason.DECLARATION)
 
 
 def test_an_unknown_declaration_rule_or_length_is_refused() -> None:

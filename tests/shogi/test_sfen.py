@@ -31,11 +31,14 @@ SYNTAX = [
     ("4k4/9/9/9/9/9/9/9/4K4 b 19P 1", "number in hand out of 1 to 18"),
     ("4k4/9/9/9/9/9/9/9/4K4 b P2 1", "number without a piece"),
     ("4k4/9/9/9/9/9/9/9/4K4 b PP 1", "piece in hand 'P' given twice"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b PRpP 1", "piece in hand 'P' given twice at character 28"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 0", "move number is '0', expected 1 to"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - -1", "move number is '-1'"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 1x", "move number is '1x'"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 99999999999999999999", "move number is '99999999999999999999'"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b - 1000001", "move number is '1000001', expected 1 to 1000000"),
     ("4k4/9/9/9/9/9/9/9/4K4 b - 1\0", "move number is '1?'"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b - 1\x7f", "move number is '1?'"),
     ("4k4/9/9/形8/9/9/9/9/4K4 b - 1", "unknown piece '形' at character 9"),
     ("4k4/9/9/9/9/9/9/9/4K4 b 2飛 1", "unknown piece in hand '飛' at character 26"),
     ("4k4/9/9/9/9/9/9/9/4K4 先 - 1", "side to move is '先'"),
@@ -46,11 +49,19 @@ RULES = [
     ("4k4/9/9/9/9/9/9/9/3KK4 b - 1", "black has 2 kings, expected one"),
     ("4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G5S 1", "more than 4 of piece S"),
     ("4k4/9/9/9/9/9/9/9/RRR1K4 b - 1", "more than 2 of piece R"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b 2Bb 1", "more than 2 of piece B"),
+    ("4k4/9/9/9/9/9/9/9/GG2K4 b 2Gg 1", "more than 4 of piece G"),
+    ("4k4/9/9/9/9/9/9/+N8/4K4 b 4n 1", "more than 4 of piece N"),
+    ("4k4/9/9/9/9/9/9/9/LLL1K4 b 2l 1", "more than 4 of piece L"),
     ("4k4/9/9/9/9/9/9/+P+P+P+P+P+P+P+P1/4K4 b 11P 1", "more than 18 of piece P"),
     ("4k4/9/9/9/4P4/4P4/9/9/4K4 b - 1", "two pawns of one side on file 5"),
     ("4k4/9/8p/9/8p/9/9/9/4K4 b - 1", "two pawns of one side on file 1"),
+    ("4k4/P8/9/9/9/9/9/P8/4K4 b - 1", "two pawns of one side on file 9"),
     ("P3k4/9/9/9/9/9/9/9/4K4 b - 1", "a piece that can never move on 9a"),
     ("4k4/9/9/9/9/9/9/9/L3K3p b - 1", "a piece that can never move on 1i"),
+    ("1L2k4/9/9/9/9/9/9/9/4K4 b - 1", "a piece that can never move on 8a"),
+    ("4k4/9/9/9/9/9/9/9/4K2l1 b - 1", "a piece that can never move on 2i"),
+    ("4k3N/9/9/9/9/9/9/9/4K4 b - 1", "a piece that can never move on 1a"),
     ("4k4/N8/9/9/9/9/9/9/4K4 b - 1", "a piece that can never move on 9b"),
     ("4k4/9/9/9/9/9/9/n8/4K4 b - 1", "a piece that can never move on 9h"),
     ("4k4/4G4/9/9/9/9/9/9/4K4 b - 1", "the side to move can take the king"),
@@ -76,6 +87,10 @@ def test_what_breaks_a_rule_is_a_rules_error(sfen: str, what: str) -> None:
 
 def test_a_missing_move_number_is_one() -> None:
     assert ShogiGame("4k4/9/9/9/9/9/9/9/4K4 w R").sfen() == "4k4/9/9/9/9/9/9/9/4K4 w R 1"
+
+
+def test_the_millionth_move_can_be_set_up() -> None:
+    assert ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b - 1000000", max_moves=None).ply == 999_999
 
 
 def test_spaces_and_the_order_of_the_hands_do_not_matter() -> None:

@@ -66,6 +66,23 @@ def test_captures_drops_and_promotions_are_played_and_taken_back() -> None:
             game.pop()
 
 
+def test_a_hand_lists_the_strongest_piece_first() -> None:
+    game = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b P2LNSGBRp 1")
+    assert list(game.hand(Color.BLACK).items()) == [
+        ("R", 1), ("B", 1), ("G", 1), ("S", 1), ("N", 1), ("L", 2), ("P", 1),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="color is neither 0"):
+        game.hand(2)
+
+
+def test_each_side_and_each_number_in_hand_has_its_own_key() -> None:
+    in_set = {"R": 2, "B": 2, "G": 4, "S": 4, "N": 4, "L": 4, "P": 18}
+    numbers = [f"{n}{letter}" for letter, most in in_set.items() for n in range(1, most + 1)]
+    hands = ["-", *numbers, *map(str.lower, numbers)]
+    keys = {ShogiGame(f"4k4/9/9/9/9/9/9/9/4K4 {side} {hand} 1").key for side in "bw" for hand in hands}
+    assert len(keys) == 2 * len(hands) == 154
+
+
 BAD_USI = ["7g", "7g7", "7g7f++", "0g7f", "7j7f", "7g7g", "K*5e", "p*5e", "P*5j", "P*5e+", "+P*5e", "７六歩"]
 
 
@@ -138,6 +155,17 @@ def test_a_subclass_is_copied_and_pickled_whole() -> None:
         assert (other.name, other.max_moves, state(other)) == ("mine", 99, state(game))
 
 
+def test_a_copy_of_a_game_that_a_player_ended_is_over_too() -> None:
+    game = ShogiGame()
+    game.resign()
+    assert game.copy().outcome() == Outcome(Color.WHITE, Reason.RESIGNATION)
+    assert state(game.copy()) == state(game)
+
+
+def test_a_game_without_a_maximum_length_is_pickled_so() -> None:
+    assert pickle.loads(pickle.dumps(ShogiGame(max_moves=None))).max_moves is None
+
+
 @pytest.mark.parametrize("ending", ["resign", "declare", "try", None])
 def test_a_game_survives_pickling_whole(ending: str | None) -> None:
     inside = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4 b B6P 30"
@@ -179,6 +207,9 @@ def test_a_bad_square_is_refused() -> None:
         ("5", "5"),
         ("", ""),
         ("0a", "0a"),
+        (":a", ":a"),
+        ("5`", "5`"),
+        ("5aa", "5aa"),
         ("5\0", "5\\?"),
         ("形" * 999, "形+…"),
     ):

@@ -110,6 +110,10 @@ def test_kif_diagram_tells_the_side_and_the_number_of_moves_before() -> None:
     assert read_kif(f"手合割：その他\n{BOD}{after}").sfen == EVERY_PIECE.replace(" b ", " w ")[:-1] + "58"
 
 
+def test_kif_diagram_with_an_impossible_number_of_moves_is_not_read_in_part() -> None:
+    assert read_kif(f"手合割：その他\n{BOD}手数＝1234567\n").sfen == EVERY_PIECE
+
+
 def test_kif_diagram_of_a_handicap_names_the_sides_so() -> None:
     diagram = BOD.replace("先手", "下手").replace("後手", "上手")
     record = read_kif(f"手合割：角落ち\n{diagram}上手番\n下手：a\n上手：b\n   1 １六と(15)\n")
