@@ -17,7 +17,7 @@ from keisei.shogi import (
     read_record,
     write_record,
 )
-from keisei.shogi.perft import divided_perft
+from keisei.shogi.counting import divided_perft
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -14,6 +14,7 @@ from keisei.shogi.records.record import (
     Draft,
     Ending,
     GameRecord,
+    comment_lines,
     decode,
     ending_outcome,
     ending_word,
@@ -59,13 +60,13 @@ def write_csa(record: GameRecord) -> str:
     ]
     game = start_game(record.sfen)
     lines += _position_lines(game.start_sfen)
-    lines += _comment_lines(record, 0)
+    lines += comment_lines(record, 0, "'*")
     for number, move in enumerate(record.moves, 1):
         lines.append(_move_text(game, move))
         play(game, move)
         if record.seconds:
             lines.append(f"T{record.seconds[number - 1]}")
-        lines += _comment_lines(record, number)
+        lines += comment_lines(record, number, "'*")
     lines.append(f"%{_ending(record.outcome, game.turn)}")
     return "\n".join(lines) + "\n"
 
@@ -92,10 +93,6 @@ def read_csa_games(data: str | bytes) -> list[GameRecord]:
         elif line.strip():
             games[-1].append((number, line if line.startswith("'") else line.rstrip()))
     return [_Reader(lines).read() for lines in games if lines]
-
-
-def _comment_lines(record: GameRecord, number: int) -> list[str]:
-    return [f"'*{line}" for line in lines_of(record.comments[number])] if number in record.comments else []
 
 
 def _position_lines(sfen: str) -> list[str]:

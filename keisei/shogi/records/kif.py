@@ -23,6 +23,7 @@ from keisei.shogi.records.record import (
     Draft,
     Ending,
     GameRecord,
+    comment_lines,
     decode,
     ending_outcome,
     ending_word,
@@ -98,7 +99,7 @@ def write_kif(record: GameRecord) -> str:
     first, second = ("下手", "上手") if handicap and handicap != "平手" else ("先手", "後手")
     lines += [f"{first}：{one_line(record.black)}", f"{second}：{one_line(record.white)}"]
     lines.append("手数----指手---------消費時間--")
-    lines += _comment_lines(record, 0)
+    lines += comment_lines(record, 0, "*")
     totals = [0, 0]
     last_square = ""
     for number, move in enumerate(record.moves, 1):
@@ -110,7 +111,7 @@ def write_kif(record: GameRecord) -> str:
         lines.append(f"{number:4d} {text}")
         play(game, move)
         last_square = move.to_square
-        lines += _comment_lines(record, number)
+        lines += comment_lines(record, number, "*")
     count = len(record.moves)
     if word := _ending(record.outcome, game.turn):
         lines.append(f"{count + 1:4d} {word}")
@@ -137,10 +138,6 @@ def _is_header_key(key: str) -> bool:
         and key not in _PLAYER_KEYS
         and key != "手合割"
     )
-
-
-def _comment_lines(record: GameRecord, number: int) -> list[str]:
-    return [f"*{line}" for line in lines_of(record.comments[number])] if number in record.comments else []
 
 
 def _clock(seconds: int, total: int) -> str:

@@ -83,6 +83,13 @@ def one_line(text: str) -> str:
     return " ".join(lines_of(text)).strip()
 
 
+def comment_lines(record: GameRecord, number: int, mark: str) -> list[str]:
+    """Return the comment on the position after so many moves, each line behind the format's mark."""
+    if number not in record.comments:
+        return []
+    return [mark + line for line in lines_of(record.comments[number])]
+
+
 def start_game(sfen: str) -> ShogiGame:
     """Return the game that a record is replayed on: no maximum length, declaration by 27 points."""
     return ShogiGame(sfen, max_moves=None, declaration="27")
