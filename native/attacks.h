@@ -61,15 +61,13 @@ inline Bitboard rook_attacks(Square s, Bitboard occupied) {
     return slide<SOUTH>(s, occupied) | slide<WEST>(s, occupied) | slide<NORTH>(s, occupied) | slide<EAST>(s, occupied);
 }
 
-// The squares that a piece of type T on s attacks.
+// The squares that a piece of type T on s attacks (pawns are moved all at once, kings one square at a time).
 template <PieceType T>
 inline Bitboard attacks(Color c, Square s, Bitboard occupied) {
-    if constexpr (T == PAWN) return tables.pawn[c][s];
-    else if constexpr (T == LANCE) return lance_attacks(c, s, occupied);
+    if constexpr (T == LANCE) return lance_attacks(c, s, occupied);
     else if constexpr (T == KNIGHT) return tables.knight[c][s];
     else if constexpr (T == SILVER) return tables.silver[c][s];
     else if constexpr (T == GOLD_LIKE) return tables.gold[c][s];
-    else if constexpr (T == KING) return tables.king[s];
     else if constexpr (T == BISHOP) return bishop_attacks(s, occupied);
     else if constexpr (T == ROOK) return rook_attacks(s, occupied);
     else if constexpr (T == HORSE) return bishop_attacks(s, occupied) | tables.king[s];

@@ -105,7 +105,7 @@ Game::DeclarationCheck Game::check_declaration() const {
     for (int t = PAWN; t <= ROOK; ++t) points += hand.count(PieceType(t));
     const int needed = points_to_declare(rules_.declaration, us);
     if (points < needed) return {Check::FEW_POINTS, points, needed};
-    return {outcome() ? Check::OVER : Check::NONE};
+    return {Check::NONE};
 }
 
 std::string Game::DeclarationCheck::text() const {
@@ -118,7 +118,6 @@ std::string Game::DeclarationCheck::text() const {
         case IN_CHECK: return "the king is in check";
         case FEW_PIECES: return "pieces in the promotion zone are " + numbers;
         case FEW_POINTS: return "points are " + numbers;
-        case OVER: return "the game is over";
     }
     return "";
 }

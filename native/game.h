@@ -44,7 +44,7 @@ public:
 
     bool in_check() const { return plies_.back().in_check; }
     int earlier_occurrences() const { return plies_.back().earlier; }  // of this position: 0 to 3
-    bool can_declare() const { return check_declaration().fault == DeclarationCheck::NONE; }
+    bool can_declare() const { return check_declaration().fault == DeclarationCheck::NONE && !outcome(); }
 
     // How the game has ended; nothing while it goes on.
     std::optional<Outcome> outcome() const;
@@ -70,10 +70,11 @@ private:
         uint8_t in_check : 1 = 0;  // the side to move
         uint8_t earlier : 2 = 0;   // occurrences of this position before this one; the fourth ends the game
     };
+    static_assert(sizeof(Ply) == 16);
 
-    // What is missing for a declaration: pieces or points with the number there is and the number needed.
+    // What the position lacks for a declaration: pieces or points with the number there is and the number needed.
     struct DeclarationCheck {
-        enum Fault : uint8_t { NONE, OFF, TRY, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS, OVER } fault;
+        enum Fault : uint8_t { NONE, OFF, TRY, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS } fault;
         int have = 0, needed = 0;
         std::string text() const;
     };

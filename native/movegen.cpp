@@ -49,11 +49,7 @@ KingLines king_lines(const Position& pos) {
     const Square king = pos.king(Us);
     const Bitboard occupied = pos.occupied();
     KingLines lines;
-    lines.checkers = (tables.pawn[Us][king] & pos.pieces(Them, PAWN)) |
-                     (tables.knight[Us][king] & pos.pieces(Them, KNIGHT)) |
-                     (tables.silver[Us][king] & pos.pieces(Them, SILVER)) |
-                     (tables.gold[Us][king] & pos.pieces(Them, GOLD_LIKE)) |
-                     (tables.king[king] & (pos.pieces(Them, HORSE) | pos.pieces(Them, DRAGON)));
+    lines.checkers = pos.steppers_to(king, Them);
     const Bitboard snipers = (tables.cross[king] & (pos.pieces(Them, ROOK) | pos.pieces(Them, DRAGON))) |
                              (tables.diagonals[king] & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
                              (tables.ray[forward(Us)][king] & pos.pieces(Them, LANCE));
@@ -72,15 +68,12 @@ bool is_pawn_drop_mate(const Position& pos, Square s) {
     const Square king = pos.king(Them);
     const Bitboard occupied = pos.occupied() | bit(s);
 
-    // Another piece takes the pawn, and does not open a line to its king.
+    // Another piece takes the pawn, and does not open a line to its king. (No pawn and no lance of theirs reaches s:
+    // they would have to come from or through the king's own square.)
     const Bitboard capturers =
-        pos.pieces(Them) & ((tables.knight[Us][s] & pos.pieces(Them, KNIGHT)) |
-                            (tables.silver[Us][s] & pos.pieces(Them, SILVER)) |
-                            (tables.gold[Us][s] & pos.pieces(Them, GOLD_LIKE)) |
-                            (tables.king[s] & (pos.pieces(Them, HORSE) | pos.pieces(Them, DRAGON))) |
-                            (bishop_attacks(s, occupied) & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
-                            (rook_attacks(s, occupied) & (pos.pieces(Them, ROOK) | pos.pieces(Them, DRAGON))));
-    // (No pawn and no lance of theirs reaches s: they would have to come from the king's own square.)
+        pos.steppers_to(s, Them) |
+        (bishop_attacks(s, occupied) & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
+        (rook_attacks(s, occupied) & (pos.pieces(Them, ROOK) | pos.pieces(Them, DRAGON)));
     bool mate = true;
     for_each(capturers, [&](Square from) {
         if (mate && !pos.attacked_by_slider(king, Us, occupied ^ bit(from))) mate = false;

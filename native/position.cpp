@@ -122,12 +122,7 @@ bool Position::attacked_by_slider(Square s, Color by, Bitboard occupied) const {
 }
 
 bool Position::attacked(Square s, Color by, Bitboard occupied) const {
-    // A piece of theirs attacks s where a piece of ours of the same kind, standing on s, would attack it.
-    const Color us = ~by;
-    const Bitboard steppers = (tables.pawn[us][s] & by_type_[PAWN]) | (tables.knight[us][s] & by_type_[KNIGHT]) |
-                              (tables.silver[us][s] & by_type_[SILVER]) | (tables.gold[us][s] & by_type_[GOLD_LIKE]) |
-                              (tables.king[s] & (by_type_[KING] | by_type_[HORSE] | by_type_[DRAGON]));
-    return (steppers & by_color_[by]) || attacked_by_slider(s, by, occupied);
+    return steppers_to(s, by) || tables.king[s].test(kings_[by]) || attacked_by_slider(s, by, occupied);
 }
 
 uint64_t Position::computed_key() const {

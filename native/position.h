@@ -31,6 +31,16 @@ public:
     void do_move(Move m, Undo& undo);
     void undo_move(Move m, const Undo& undo);
 
+    // The pieces of that colour, its king apart, that attack a square with a step or a jump.
+    Bitboard steppers_to(Square s, Color by) const {
+        // One of theirs attacks s from where a piece of ours of the same kind, standing on s, would attack it.
+        const Color us = ~by;
+        return by_color_[by] &
+               ((tables.pawn[us][s] & by_type_[PAWN]) | (tables.knight[us][s] & by_type_[KNIGHT]) |
+                (tables.silver[us][s] & by_type_[SILVER]) | (tables.gold[us][s] & by_type_[GOLD_LIKE]) |
+                (tables.king[s] & (by_type_[HORSE] | by_type_[DRAGON])));
+    }
+
     // Is a square attacked by that colour, the board being occupied like this?
     bool attacked(Square s, Color by, Bitboard occupied) const;
     bool attacked_by_slider(Square s, Color by, Bitboard occupied) const;
@@ -55,5 +65,7 @@ private:
     Square kings_[2] = {0, 0};
     Piece board_[SQUARES] = {};
 };
+
+static_assert(sizeof(Position) == 400);  // docs/engine.md says so
 
 }  // namespace keisei

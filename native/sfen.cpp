@@ -5,8 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "movegen.h"
-
 namespace keisei {
 namespace {
 

@@ -51,7 +51,6 @@ struct Hand {
     void add(PieceType t) { counts += uint64_t(1) << (8 * t); }
     void remove(PieceType t) { counts -= uint64_t(1) << (8 * t); }
     bool empty() const { return counts == 0; }
-    bool operator==(const Hand&) const = default;
 };
 
 // 16 bits: to (0–6), from or the dropped piece type (7–13), promotion (14), drop (15).
