@@ -7,7 +7,7 @@ the words and the pictures. A game that is over has no legal moves and refuses t
 from collections.abc import Callable
 from typing import Self
 
-from keisei._native import Game, Move
+from keisei._native import Game
 from keisei.shogi.bod import write_bod
 from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.svg import draw_svg
@@ -62,8 +62,7 @@ class ShogiGame(Game):
     def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...], dict[str, object]]:
         """Pickle as start, rules, moves and how a player ended it, with a subclass's own attributes."""
         outcome = self.outcome()
-        by_player = outcome is not None and outcome.reason in (Reason.RESIGNATION, Reason.DECLARATION)
-        ended = str(outcome.reason) if outcome and by_player else None
+        ended = str(outcome.reason) if outcome else None
         rules = (self.start_sfen, self.max_moves, self.declaration)
         return _rebuild, (type(self), *rules, [str(move) for move in self.history], ended), self.__dict__
 
@@ -85,6 +84,3 @@ def _rebuild(
     elif ended == Reason.DECLARATION and game.outcome() is None:  # a win by the try rule is there already
         game.declare()
     return game
-
-
-__all__ = ["Move", "ShogiGame"]

@@ -1,5 +1,6 @@
 """Game records: CSA, KIF and USI position lines, read (every move checked) and written."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from keisei._native import NotationError
@@ -8,33 +9,32 @@ from keisei.shogi.records.kif import read_kif, write_kif
 from keisei.shogi.records.record import GameRecord, decode
 from keisei.shogi.records.usi import read_usi, write_usi
 
+_Format = tuple[Callable[[bytes], GameRecord], Callable[[GameRecord], str]]
+_KIF: _Format = (read_kif, write_kif)
+_FORMATS: dict[str, _Format] = {
+    ".csa": (read_csa, write_csa),
+    ".kif": _KIF,
+    ".kifu": _KIF,
+    ".usi": (lambda data: read_usi(decode(data)), lambda record: write_usi(record) + "\n"),
+}
+
 
 def read_record(path: str | Path) -> GameRecord:
     """Read the one game of a .csa, .kif, .kifu or .usi file."""
-    path = Path(path)
-    match path.suffix.lower():
-        case ".csa":
-            return read_csa(path.read_bytes())
-        case ".kif" | ".kifu":
-            return read_kif(path.read_bytes())
-        case ".usi":
-            return read_usi(decode(path.read_bytes()))
-    raise NotationError(f"unknown kind of record '{path.name}': expected .csa, .kif, .kifu or .usi")
+    read, _ = _format_of(Path(path))
+    return read(Path(path).read_bytes())
 
 
 def write_record(path: str | Path, record: GameRecord) -> None:
     """Write one game in the format that the file's ending names, as UTF-8."""
-    path = Path(path)
-    match path.suffix.lower():
-        case ".csa":
-            text = write_csa(record)
-        case ".kif" | ".kifu":
-            text = write_kif(record)
-        case ".usi":
-            text = write_usi(record) + "\n"
-        case _:
-            raise NotationError(f"unknown kind of record '{path.name}': expected .csa, .kif, .kifu or .usi")
-    path.write_text(text, encoding="utf-8")
+    _, write = _format_of(Path(path))
+    Path(path).write_text(write(record), encoding="utf-8")
+
+
+def _format_of(path: Path) -> _Format:
+    if path.suffix.lower() not in _FORMATS:
+        raise NotationError(f"unknown kind of record '{path.name}': expected .csa, .kif, .kifu or .usi")
+    return _FORMATS[path.suffix.lower()]
 
 
 __all__ = [
