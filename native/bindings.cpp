@@ -1,37 +1,12 @@
 // The Python module keisei._native. Translation only: arguments in, objects and exceptions out.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+#include "bindings.h"
 
 #include <array>
-#include <chrono>
-#include <stdexcept>
-#include <thread>
 
-#include "game.h"
 #include "perft.h"
-#include "sfen.h"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace keisei;
+namespace keisei {
 
-namespace {
-
-struct NotationFault : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-struct RulesFault : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-[[noreturn]] void raise(const Error& error) {
-    if (error.kind == Error::SYNTAX) throw NotationFault(error.message);
-    throw RulesFault(error.message);
-}
-
-// The UTF-8 of a Python text, which lives as long as the text does.
 std::string_view utf8(nb::handle text) {
     Py_ssize_t size = 0;
     const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -40,21 +15,17 @@ std::string_view utf8(nb::handle text) {
     throw NotationFault("text with half a unicode letter (a lone surrogate)");
 }
 
-template <class T>
-T unwrap(Result<T> result) {
-    if (!result.ok()) raise(result.error());
-    return std::move(result.value());
-}
-
 // One Python object for each move that was ever shown, so that a list of moves costs no allocations of its items.
 // They live as long as the process: who plays while Python shuts down still finds them.
-std::array<PyObject*, 1 << 16> move_objects{};
+static std::array<PyObject*, 1 << 16> move_objects{};
 
 nb::object move_object(Move m) {
     PyObject*& slot = move_objects[m.code()];
     if (!slot) slot = nb::cast(m).release().ptr();
     return nb::borrow(slot);
 }
+
+bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()) && nb::inst_ready(object); }
 
 nb::list move_list(const Move* begin, size_t size) {
     nb::list list = nb::steal<nb::list>(PyList_New(Py_ssize_t(size)));
@@ -63,7 +34,24 @@ nb::list move_list(const Move* begin, size_t size) {
     return list;
 }
 
-bool is_move(nb::handle object) { return object.type().is(nb::type<Move>()) && nb::inst_ready(object); }
+Rules to_rules(std::optional<int> max_moves, std::string_view declaration) {
+    if (max_moves && (*max_moves < 1 || *max_moves > UNLIMITED))
+        raise_value_error("max_moves is " + std::to_string(*max_moves) + ", expected 1 to " + std::to_string(UNLIMITED) +
+                          ", or None");
+    for (int d = 0; d < 4; ++d)
+        if (declaration == DECLARATION_NAMES[d]) return {max_moves.value_or(UNLIMITED), Declaration(d)};
+    raise_value_error("declaration '" + shown(declaration) + "' is none of '27', '24', 'try', 'off'");
+}
+
+nb::object max_moves_object(int max_moves) { return max_moves == UNLIMITED ? nb::none() : nb::cast(max_moves); }
+
+nb::tuple outcome_tuple(const Outcome& outcome) {
+    const nb::object winner = outcome.winner ? nb::object(nb::int_(int(*outcome.winner))) : nb::none();
+    const std::string_view reason = reason_text(outcome.reason);
+    return nb::make_tuple(winner, nb::str(reason.data(), reason.size()));
+}
+
+namespace {
 
 Move to_move(nb::handle move, const Game& game) {
     if (is_move(move)) return *nb::inst_ptr<Move>(move);
@@ -73,33 +61,9 @@ Move to_move(nb::handle move, const Game& game) {
     return read.value();
 }
 
-Declaration to_declaration(std::string_view name) {
-    if (name == "27") return Declaration::POINTS_27;
-    if (name == "24") return Declaration::POINTS_24;
-    if (name == "try") return Declaration::TRY;
-    if (name == "off") return Declaration::OFF;
-    throw nb::value_error(("declaration '" + shown(name) + "' is none of '27', '24', 'try', 'off'").c_str());
-}
-
-const char* declaration_name(Declaration d) {
-    constexpr const char* NAMES[] = {"off", "27", "24", "try"};
-    return NAMES[int(d)];
-}
-
 void init_game(Game* self, std::optional<nb::str> sfen, std::optional<int> max_moves, std::string_view declaration) {
-    if (max_moves && (*max_moves < 1 || *max_moves > UNLIMITED))
-        throw nb::value_error(("max_moves is " + std::to_string(*max_moves) + ", expected 1 to " +
-                               std::to_string(UNLIMITED) + ", or None").c_str());
-    const Rules rules{max_moves.value_or(UNLIMITED), to_declaration(declaration)};
+    const Rules rules = to_rules(max_moves, declaration);
     new (self) Game(unwrap(parse_sfen(sfen ? utf8(*sfen) : START_SFEN)), rules);
-}
-
-nb::object winner_and_reason(const Game& game) {
-    const std::optional<Outcome> end = game.outcome();
-    if (!end) return nb::none();
-    const nb::object winner = end->winner ? nb::object(nb::int_(int(*end->winner))) : nb::none();
-    const std::string_view reason = reason_text(end->reason);
-    return nb::make_tuple(winner, nb::str(reason.data(), reason.size()));
 }
 
 nb::object piece_at(const Game& game, nb::str square) {
@@ -114,24 +78,6 @@ nb::dict hand_counts(const Game& game, int color) {
         if (const int n = game.position().hand(Color(color)).count(PieceType(t)))
             counts[nb::str(std::string(1, piece_letter(PieceType(t))).c_str())] = n;
     return counts;
-}
-
-bool python_is_ending() {
-#if PY_VERSION_HEX >= 0x030d0000
-    return Py_IsFinalizing();
-#else
-    return _Py_IsFinalizing();
-#endif
-}
-
-// Runs work without the GIL. A daemon thread whose work ends after Python has begun to shut down must not ask for
-// the GIL again (that would end the thread in the middle of C++ and abort the process): it sleeps until the end.
-template <class Work>
-void without_gil(Work&& work) {
-    PyThreadState* thread = PyEval_SaveThread();
-    work();
-    while (python_is_ending()) std::this_thread::sleep_for(std::chrono::hours(1));
-    PyEval_RestoreThread(thread);
 }
 
 // In the main thread Python gets to see a Ctrl-C every few milliseconds; no other thread is told of signals.
@@ -152,8 +98,7 @@ uint64_t interruptible_perft(Position& pos, int depth, bool write_last) {
 
 uint64_t count_sequences(nb::str sfen, int depth, bool write_last) {
     if (depth < 0 || depth > MAX_PERFT_DEPTH)
-        throw nb::value_error(("depth is " + std::to_string(depth) + ", expected 0 to " +
-                               std::to_string(MAX_PERFT_DEPTH)).c_str());
+        raise_value_error("depth is " + std::to_string(depth) + ", expected 0 to " + std::to_string(MAX_PERFT_DEPTH));
     Position pos = unwrap(parse_sfen(utf8(sfen)));
     return interruptible_perft(pos, depth, write_last);
 }
@@ -216,10 +161,9 @@ void bind_game(nb::module_& m) {
         .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The position that this game began with.")
         .def_prop_ro("ply", [](const Game& g) { return g.position().ply(); },
                      "Moves played since move number 1, also those before this game's first position.")
-        .def_prop_ro("max_moves", [](const Game& g) -> nb::object {
-            return g.rules().max_moves == UNLIMITED ? nb::none() : nb::cast(g.rules().max_moves);
-        }, "The ply at which the game is a draw; None: no limit.")
-        .def_prop_ro("declaration", [](const Game& g) { return declaration_name(g.rules().declaration); },
+        .def_prop_ro("max_moves", [](const Game& g) { return max_moves_object(g.rules().max_moves); },
+                     "The ply at which the game is a draw; None: no limit.")
+        .def_prop_ro("declaration", [](const Game& g) { return DECLARATION_NAMES[int(g.rules().declaration)]; },
                      "The declaration rule: '27', '24', 'try' or 'off'.")
         .def_prop_ro("history", [](const Game& g) {
             nb::list moves;
@@ -230,11 +174,17 @@ void bind_game(nb::module_& m) {
         .def_prop_ro("key", [](const Game& g) { return g.position().key(); }, "64-bit hash of board, hands and side.")
         .def("computed_key", [](const Game& g) { return g.position().computed_key(); }, "The key from scratch, for tests.")
         .def_prop_ro("_turn", [](const Game& g) { return int(g.position().side()); })
-        .def("_outcome", &winner_and_reason)
+        .def("_outcome", [](const Game& g) -> nb::object {
+            const std::optional<Outcome> end = g.outcome();
+            return end ? nb::object(outcome_tuple(*end)) : nb::none();
+        })
         .def("__sizeof__", &Game::bytes);
 }
 
 }  // namespace
+}  // namespace keisei
+
+using namespace keisei;
 
 NB_MODULE(_native, m) {
     m.doc() = "The rules of shogi in C++; keisei.shogi is its face.";
@@ -243,5 +193,7 @@ NB_MODULE(_native, m) {
     bind_errors(m);
     bind_move(m);
     bind_game(m);
+    bind_encoding(m);
+    bind_vector(m);
     m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false);
 }

@@ -28,8 +28,14 @@ std::string_view reason_text(Reason r) {
     return TEXT[int(r)];
 }
 
-Game::Game(const Position& start, Rules rules) : position_(start), rules_(rules) {
-    plies_.reserve(size_t(std::clamp(rules.max_moves - start.ply(), 0, RESERVED_MOVES)) + 1);
+Game::Game(const Position& start, Rules rules) : rules_(rules) { restart(start); }
+
+void Game::restart(const Position& start) {
+    position_ = start;
+    ended_by_player_.reset();
+    moves_known_ = false;
+    plies_.clear();
+    plies_.reserve(size_t(std::clamp(rules_.max_moves - start.ply(), 0, RESERVED_MOVES)) + 1);
     Ply first;
     first.key = start.key();
     first.in_check = start.in_check();
@@ -129,6 +135,11 @@ Error Game::refusal(const std::string& attempt, const std::string& why) const {
 std::optional<Error> Game::push(Move m) {
     if (const auto end = outcome()) return refusal("illegal move " + to_usi(m), over(*end));
     if (!position_moves().contains(m)) return refusal("illegal move " + to_usi(m), "");
+    push_legal(m);
+    return std::nullopt;
+}
+
+void Game::push_legal(Move m) {
     Undo undo;
     position_.do_move(m, undo);
     moves_known_ = false;
@@ -146,7 +157,6 @@ std::optional<Error> Game::push(Move m) {
             break;
         }
     plies_.push_back(ply);
-    return std::nullopt;
 }
 
 void Game::pop() {

@@ -35,6 +35,9 @@ public:
     Game(const Game& other);
     Game& operator=(const Game&) = delete;
 
+    // Begins another game under the same rules, in the memory of this one.
+    void restart(const Position& start);
+
     const Position& position() const { return position_; }
     Position start() const;
     const Rules& rules() const { return rules_; }
@@ -56,6 +59,9 @@ public:
     std::optional<Error> push(Move m);
     std::optional<Error> declare();
     std::optional<Error> resign();
+
+    // Plays a move of legal_moves() without looking for it there.
+    void push_legal(Move m);
 
     // Takes back the last move, and with it any declaration or resignation. There must be a move.
     void pop();

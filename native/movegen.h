@@ -13,9 +13,9 @@ struct MoveList {
     const Move* begin() const { return moves; }
     const Move* end() const { return moves + size; }
     bool contains(Move m) const {
-        for (Move other : *this)
-            if (other == m) return true;
-        return false;
+        bool found = false;  // no early end: compilers then compare eight moves at a time
+        for (Move other : *this) found |= other == m;
+        return found;
     }
 };
 

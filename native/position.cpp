@@ -1,5 +1,7 @@
 #include "position.h"
 
+#include "random.h"
+
 namespace keisei {
 namespace {
 
@@ -9,13 +11,6 @@ struct Zobrist {
     uint64_t hand[2][8][19];
     uint64_t white_to_move;
 };
-
-constexpr uint64_t splitmix64(uint64_t& state) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
 
 constexpr Zobrist make_zobrist() {
     Zobrist z{};

@@ -21,6 +21,7 @@ public:
     uint64_t key() const { return key_; }
     uint64_t computed_key() const;  // the same from scratch, for tests
     Piece piece_on(Square s) const { return board_[s]; }
+    const Piece* board() const { return board_; }  // all squares
     Hand hand(Color c) const { return hands_[c]; }
     Square king(Color c) const { return kings_[c]; }
     Bitboard pieces(Color c) const { return by_color_[c]; }

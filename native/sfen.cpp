@@ -49,7 +49,6 @@ private:
         while (end < text_.data() + text_.size() && continues(*end)) ++end;
         return shown({where, end});
     }
-    bool breach(std::string what) { return fail(Error::RULES, std::move(what)); }
 
     bool split() {
         for (size_t i = 0; i < text_.size();) {
@@ -86,8 +85,6 @@ private:
                 if (file < 0) return rank_width(rank, 10);
                 pos_.put(make_square(file--, rank),
                          make_piece(is_lower(c) ? WHITE : BLACK, promote ? promoted(t) : t));
-                ++count_[t];
-                if (t == KING) ++kings_[is_lower(c)];
                 promote = false;
             }
         }
@@ -123,8 +120,6 @@ private:
             if (again) return syntax_at(&c, std::string("piece in hand '") + c + "' given twice");
             again = true;
             if (count == 0) count = 1;
-            count_[t] += count;
-            if (count_[t] > SET_COUNT[t]) break;  // rules() tells; a hand cannot hold more
             while (count) pos_.add_to_hand(is_lower(c) ? WHITE : BLACK, t), --count;
         }
         if (count && is_digit(fields_[2].back())) return syntax("number without a piece at the end of the hands");
@@ -143,31 +138,13 @@ private:
     }
 
     bool rules() {
-        for (Color c : {BLACK, WHITE})
-            if (kings_[c] != 1)
-                return breach(std::string(c == BLACK ? "black" : "white") + " has " + std::to_string(kings_[c]) + " kings, expected one");
-        for (int t = PAWN; t <= ROOK; ++t)
-            if (count_[t] > SET_COUNT[t])
-                return breach(std::string("more than ") + std::to_string(SET_COUNT[t]) + " of piece " + LETTERS[size_t(t)]);
-        for (Color c : {BLACK, WHITE}) {
-            const Bitboard pawns = pos_.pieces(c, PAWN);
-            for (int file = 0; file < 9; ++file)
-                if ((pawns & Bitboard(FILE_1 << (file * 9))).more_than_one())
-                    return breach("two pawns of one side on file " + std::to_string(file + 1));
-            for (PieceType t : {PAWN, LANCE, KNIGHT})
-                if (const Bitboard stuck = pos_.pieces(c, t) & dead_ranks(c, t))
-                    return breach("a piece that can never move on " + square_name(stuck.first()));
-        }
-        if (pos_.attacked(pos_.king(~pos_.side()), pos_.side(), pos_.occupied()))
-            return breach("the side to move can take the king");
+        if (const auto broken = broken_rule(pos_)) return fail(Error::RULES, *broken);
         return true;
     }
 
     std::string_view text_;
     std::vector<std::string_view> fields_;
     Position pos_;
-    int count_[9] = {};
-    int kings_[2] = {};
     std::optional<Error> error_;
 };
 
@@ -185,6 +162,33 @@ std::string shown(std::string_view text) {
     std::string out;
     for (char c : text.substr(0, limit)) out += (static_cast<unsigned char>(c) < 32 || c == 127) ? '?' : c;
     return limit < text.size() ? out + "…" : out;
+}
+
+std::optional<std::string> broken_rule(const Position& pos) {
+    for (Color c : {BLACK, WHITE})
+        if (const int kings = pos.pieces(c, KING).count(); kings != 1)
+            return (c == BLACK ? "black has " : "white has ") + std::to_string(kings) + " kings, expected one";
+    for (int i = PAWN; i <= ROOK; ++i) {
+        const PieceType t = PieceType(i);
+        int count = 0;
+        for (Color c : {BLACK, WHITE}) {
+            count += pos.hand(c).count(t) + pos.pieces(c, t).count();
+            if (can_promote(t)) count += pos.pieces(c, promoted(t)).count();
+        }
+        if (count > SET_COUNT[t]) return "more than " + std::to_string(SET_COUNT[t]) + " of piece " + piece_letter(t);
+    }
+    for (Color c : {BLACK, WHITE}) {
+        const Bitboard pawns = pos.pieces(c, PAWN);
+        if (files_without(pawns).count() + 9 * pawns.count() != SQUARES)
+            for (int file = 0; file < 9; ++file)
+                if ((pawns & Bitboard(FILE_1 << (file * 9))).more_than_one())
+                    return "two pawns of one side on file " + std::to_string(file + 1);
+        for (PieceType t : {PAWN, LANCE, KNIGHT})
+            if (const Bitboard stuck = pos.pieces(c, t) & dead_ranks(c, t))
+                return "a piece that can never move on " + square_name(stuck.first());
+    }
+    if (pos.attacked(pos.king(~pos.side()), pos.side(), pos.occupied())) return "the side to move can take the king";
+    return std::nullopt;
 }
 
 Result<Position> parse_sfen(std::string_view text) { return Reader(text).read(); }

@@ -1,6 +1,7 @@
 // SFEN positions and USI moves, in and out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ inline constexpr std::string_view START_SFEN = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/
 // Board, side, hands and (optional, 1 if missing) move number. A position that breaks a rule is an error.
 Result<Position> parse_sfen(std::string_view text);
 std::string to_sfen(const Position& pos);
+
+// What is against the rules in a position that was set up; nothing if a game could go on from it. Kings beyond one
+// for each side and pieces beyond a set's are found here: the generator relies on it.
+std::optional<std::string> broken_rule(const Position& pos);
 
 // 7g7f, 8h2b+, P*5e. Well formed is all that is asked: whether it is legal is for the position to say.
 Result<Move> parse_usi(std::string_view text);

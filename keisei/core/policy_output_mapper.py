@@ -1,0 +1,50 @@
+"""PolicyOutputMapper: moves and their indices in the policy's 13,527 actions, both ways."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei._native import Move
+from keisei.shogi import encoding
+from keisei.shogi.outcome import Color
+from keisei.shogi.shogi_game import ShogiGame
+
+
+class PolicyOutputMapper:
+    """The meaning of each action index. An index is the mover's view, so it takes a side to name a move."""
+
+    total_actions = encoding.ACTIONS
+
+    def move_to_index(self, move: Move | str, turn: Color) -> int:
+        """Return the index of a move, or of its USI text, made by that side."""
+        return encoding.action_of(move, turn)
+
+    def index_to_move(self, index: int, turn: Color) -> Move:
+        """Return the move that an index, 0 to 13526, means for that side."""
+        return encoding.move_of(index, turn)
+
+    def moves_to_indices(self, moves: Iterable[Move | str], turns: Iterable[Color]) -> npt.NDArray[np.int32]:
+        """Return the index of each move, int32 [N]; one side for each move."""
+        pairs = zip(moves, turns, strict=True)
+        return np.array([encoding.action_of(move, turn) for move, turn in pairs], np.int32)
+
+    def indices_to_moves(self, indices: npt.ArrayLike, turns: Iterable[Color]) -> list[Move]:
+        """Return the move of each index; one side for each index."""
+        pairs = zip(np.asarray(indices).tolist(), turns, strict=True)
+        return [encoding.move_of(index, turn) for index, turn in pairs]
+
+    def legal_indices(self, game: ShogiGame) -> npt.NDArray[np.int32]:
+        """Return the indices of the legal moves in the order of game.legal_moves(), int32 [k]."""
+        turn = game.turn
+        return np.array([encoding.action_of(move, turn) for move in game.legal_moves()], np.int32)
+
+    def legal_mask(self, game: ShogiGame) -> npt.NDArray[np.bool_]:
+        """Return True for the legal moves, bool [13527]; all False once the game is over."""
+        mask = np.zeros(self.total_actions, np.bool_)
+        mask[self.legal_indices(game)] = True
+        return mask
+
+    def legal_masks(self, packed: npt.NDArray[np.uint8], *, threads: int = 1) -> npt.NDArray[np.bool_]:
+        """Return the mask of each packed position, bool [N, 13527]."""
+        return encoding.legal_mask(packed, threads=threads)

@@ -1,0 +1,229 @@
+"""A picture of a position as an array: SFEN and the last move in, RGB pixels out.
+
+This is what Gymnasium's `render_mode="rgb_array"` asks for, in the layout and the colours of
+keisei/shogi/svg.py. The signs are the bitmaps below, enlarged by whole numbers. Counts in White's hand stay
+upright, so that a 6 is no 9. An even `cell` gives an even width and height, as most video formats want.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei._native import Move
+from keisei.shogi.bod import KANJI_NUMBERS
+from keisei.shogi.diagram import HAND_ORDER, RANKS, Diagram
+from keisei.shogi.outcome import Color
+
+_Image = npt.NDArray[np.uint8]
+_Mask = npt.NDArray[np.bool_]
+_Rgb = tuple[int, int, int]
+
+_PAPER, _INK, _RED = (255, 255, 255), (0, 0, 0), (204, 0, 0)
+_BOARD, _MARKED, _WOOD, _EDGE = (245, 215, 156), (232, 168, 96), (255, 242, 208), (120, 80, 32)
+
+
+def _glyphs(names: str, art: str) -> dict[str, _Mask]:
+    """Cut bitmaps that stand side by side; each gets its name."""
+    columns = zip(*(line.split() for line in art.strip().splitlines()), strict=True)
+    pairs = zip(names.split(), columns, strict=True)
+    return {name: np.array([[dot == "#" for dot in row] for row in rows]) for name, rows in pairs}
+
+
+# 歩香桂銀金, 角飛玉と杏, 圭全馬龍
+_SIGNS = _glyphs("P N L S G", """
+.......#....... .........###... ...#......#.... ...#....######. .......#.......
+...#...#....... ...######...... ...#......#.... ..#.#...#....#. ......#.#......
+...#...#####... .......#....... ...#...#######. .#...#..#....#. .....#...#.....
+...#...#....... .......#....... ######....#.... #.....#.######. ....#.....#....
+...#...#....... ############### ...#......#.... .#####..#....#. ..##.......##..
+############### .....#.#.#..... ...#..######### ...#....#....#. ##..#######..##
+.......#....... ...##..#..##... ..###.......... ...#....######. .......#.......
+...#...#.#..... .##....#....##. ..##.#....#.... #######.#.#...# .......#.......
+..#....#..#..#. #..#########..# .#.#..#...#.... ...#....#.#..#. ..###########..
+.#.....#.....#. ...#.......#... .#.#...#######. #..#..#.#..##.. .......#.......
+#......#....#.. ...#.......#... #..#......#.... .#.#.#..#..#... ...#...#...#...
+.....###..##... ...#########... #..#......#.... .#.#.#..#...#.. ....#..#..#....
+.........#..... ...#.......#... ...#......#.... ...###..#.#.#.. ....#..#..#....
+......###...... ...#.......#... ...#..######### ####....##...#. .......#.......
+..####......... ...#########... ...#........... .......##.....# ###############
+""") | _glyphs("B R K +P +L", """
+....#.......... .#########...#. .#############. ....#.......... .......#.......
+....#######.... .........#..#.. .......#....... ....#.......... .......#.......
+...#.....#..... .....#...#.#... .......#....... ....#......##.. ###############
+..#.....#...... ..###..#.###... .......#....... .....#...##.... ......###......
+.#############. ....#..#..#.##. .......#....... .....#.##...... .....#.#.#.....
+...#....#....#. ....#..#..#...# .......#....... .....##........ ....#..#..#....
+...#....#....#. ....#..#...###. ..###########.. ...##.......... ..##...#...##..
+...###########. ##########...#. .......#....... ..#............ ##.....#.....##
+...#....#....#. ....#..#.#..#.. .......#.#..... .#............. ...............
+...#....#....#. ....#..#.#.#... .......#..#.... .#............. ...#########...
+...###########. ....#..#.###... .......#...#... .#............. ...#.......#...
+...#.........#. ...#...#..#.##. .......#....#.. .#............. ...#.......#...
+..#..........#. ...#...#..#...# .......#....... ..#............ ...#.......#...
+.#...........#. ..#....#...#..# .......#....... ...##......##.. ...#########...
+#..........##.. ##.....#....##. ############### .....######.... ...#.......#...
+""") | _glyphs("+N +S +B +R", """
+.......#....... .......#....... ..###########.. ...#....#......
+.......#....... ......#.#...... ..#....#....... .#####..#######
+.......#....... .....#...#..... ..#....#....... .#...#..#......
+..###########.. ....#.....#.... ..##########... ..#.#...######.
+.......#....... ..##.......##.. ..#....#....... #######......#.
+.......#....... ##...........## ..#....#....... ........######.
+.#############. ...#########... ..##########... .#####..#......
+............... .......#....... ..#....#....... .#...#..######.
+.......#....... .......#....... ..#....#....... .#####..#......
+.......#....... .......#....... ..############. .#...#..######.
+..###########.. ..###########.. .............#. .#####..#......
+.......#....... .......#....... #..#..#..#...#. .#...#..######.
+.......#....... .......#....... #..#..#..#...#. .#...#..#......
+.......#....... .......#....... #...#..#..#..#. .#...#..#.....#
+############### ############### ...........##.. .#..##..#######
+""")  # fmt: skip
+_NUMBERS = _glyphs(" ".join(KANJI_NUMBERS[1:]), """
+....... ....... ####### ####### ####### ...#... ..#.... ..#.#.. ..#....
+....... .#####. ....... #.#.#.# ...#... ...#... ..#.... ..#.#.. ..#....
+....... ....... ....... #.#.#.# .#####. ####### ####### ..#.#.. #####..
+####### ....... .#####. #.#.### ...#.#. ....... ..#.... ..#..#. ..#.#..
+....... ....... ....... ##....# ..#..#. ..#.#.. ..#.... .#...#. ..#.#..
+....... ....... ....... ####### ..#..#. .#...#. ..#...# .#...#. .#..#.#
+....... ####### ####### #.....# ####### #.....# ..##### #.....# #...###
+""") | _glyphs("0 1 2 3 4 5 6 7 8 9", """
+.###. ..#.. .###. .###. ...#. ##### ..##. ##### .###. .###.
+#...# .##.. #...# #...# ..##. #.... .#... ....# #...# #...#
+#...# ..#.. ....# ....# .#.#. ####. #.... ...#. #...# #...#
+#...# ..#.. ...#. ..##. #..#. ....# ####. ..#.. .###. .####
+#...# ..#.. ..#.. ....# ##### ....# #...# ..#.. #...# ....#
+#...# ..#.. .#... #...# ...#. #...# #...# ..#.. #...# ...#.
+.###. .###. ##### .###. ...#. .###. .###. ..#.. .###. .##..
+""")  # fmt: skip
+
+
+def draw_rgb(sfen: str, last_move: Move | None = None, *, cell: int = 48) -> npt.NDArray[np.uint8]:
+    """Return a valid SFEN's picture [H, W, 3], squares `cell` pixels wide, the last move's ones coloured."""
+    if not isinstance(cell, int) or not 16 <= cell <= 256:
+        kind = "" if isinstance(cell, int) else "an int from "
+        raise ValueError(f"cell is {cell!r}, expected {kind}16 to 256")
+    position = Diagram.from_sfen(sfen)
+    image = _empty_board(cell).copy()
+    left, top = _margins(cell)
+    marked = {last_move.to_square, last_move.from_square or last_move.to_square} if last_move else set()
+    for name in position.board.keys() | marked:
+        x, y = left + (9 - int(name[0])) * cell, top + RANKS.index(name[1]) * cell
+        tile = _tile(position.board.get(name, ""), cell, _MARKED if name in marked else _BOARD)
+        _paste(image, tile, x + _line(cell), y + _line(cell))
+    for color in Color:
+        _draw_hand(image, position, color, cell)
+    return image
+
+
+def _margins(cell: int) -> tuple[int, int]:
+    """Left and right of the board there is room for a hand with its counts, above it for the file numbers."""
+    return 9 * cell // 4, cell // 2
+
+
+def _scale(cell: int) -> int:
+    """How many pixels wide and high a dot of a bitmap becomes."""
+    return max(1, cell // 20)
+
+
+def _line(cell: int) -> int:
+    """The width of lines, of two the one that lets a sign stand exactly in the middle of its square."""
+    width = max(1, cell // 48)
+    return width + (width + cell + _scale(cell)) % 2
+
+
+def _paste(image: _Image, tile: _Image, x: int, y: int) -> None:
+    image[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
+
+
+def _stamp(
+    image: _Image, mask: _Mask, center_x: int, center_y: int, scale: int = 1, ink: _Rgb = _INK
+) -> None:
+    mask = mask.repeat(scale, axis=0).repeat(scale, axis=1)
+    height, width = mask.shape
+    x, y = center_x - width // 2, center_y - height // 2
+    image[y : y + height, x : x + width][mask] = ink
+
+
+def _write(image: _Image, text: str, center_x: int, center_y: int, cell: int) -> None:
+    gap = np.zeros((7, 1), dtype=np.bool_)
+    parts = [part for sign in text for part in (gap, _NUMBERS[sign])][1:]
+    _stamp(image, np.hstack(parts), center_x, center_y, _scale(cell))
+
+
+def _body(size: int) -> _Mask:
+    """The five-sided piece, pointing up, in a square."""
+    steps = (2 * np.arange(size) + 1) / size - 1
+    half_width = np.interp(steps, [-0.97, -0.66, 0.95], [0.06, 0.7, 0.92], left=-1, right=-1)
+    return np.abs(steps)[None, :] <= half_width[:, None]
+
+
+def _inside(body: _Mask, edge: int) -> _Mask:
+    """What is left of a shape without its edge."""
+    for _ in range(edge):
+        padded = np.pad(body, 1)
+        body = body & padded[2:, 1:-1] & padded[:-2, 1:-1] & padded[1:-1, 2:] & padded[1:-1, :-2]
+    return body
+
+
+@lru_cache(maxsize=128)
+def _tile(piece: str, cell: int, ground: _Rgb) -> _Image:
+    """A square without its lines; White's pieces are Black's turned round."""
+    if piece and piece[-1].islower():
+        return _tile(piece.upper(), cell, ground)[::-1, ::-1]
+    size, scale = cell - _line(cell), _scale(cell)
+    tile = np.full((size, size, 3), ground, dtype=np.uint8)
+    if piece:
+        body = _body(size)
+        tile[body] = _EDGE
+        tile[_inside(body, (cell + 18) // 40)] = _WOOD
+        lower = size // 2 + min(cell // 20, (size - 15 * scale) // 2)  # where the piece is wider
+        _stamp(tile, _SIGNS[piece], size // 2, lower, scale, _RED if piece[0] == "+" else _INK)
+    return tile
+
+
+@lru_cache(maxsize=4)
+def _empty_board(cell: int) -> _Image:
+    """The board, the coordinates and, where the hands begin, the sign of the side."""
+    (left, top), line = _margins(cell), _line(cell)
+    image = np.full((9 * cell + 2 * top, 9 * cell + 2 * left, 3), _PAPER, dtype=np.uint8)
+    end_x, end_y = left + 9 * cell + line, top + 9 * cell + line
+    image[top:end_y, left:end_x] = _BOARD
+    for i in range(10):
+        image[top + i * cell : top + i * cell + line, left:end_x] = _INK
+        image[top:end_y, left + i * cell : left + i * cell + line] = _INK
+    for i, number in enumerate(KANJI_NUMBERS[1:]):
+        middle = i * cell + (cell + line) // 2
+        _write(image, str(9 - i), left + middle, top // 2, cell)
+        _write(image, number, end_x + cell // 4, top + middle, cell)
+    body = _body(cell * 2 // 3)
+    for color in Color:
+        (x, y), _ = _hand_places(color, 0, cell)
+        sign = body if color is Color.BLACK else (body & ~_inside(body, line))[::-1, ::-1]
+        _stamp(image, sign, x + (cell - line) // 2, y + (cell - line) // 2)
+    return image
+
+
+def _hand_places(color: Color, row: int, cell: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Corner of a tile and middle of its count: Black's run up at the right, White's down at the left."""
+    (left, top), line = _margins(cell), _line(cell)
+    if color is Color.BLACK:
+        x, y = left + 9 * cell + cell // 2 + line, top + line + (8 - row) * cell
+        return (x, y), (x + cell + cell // 3, y + cell // 2)
+    x, y = left - cell // 2 - (cell - line), top + line + row * cell
+    return (x, y), (x - cell // 3 - line, y + cell // 2)
+
+
+def _draw_hand(image: _Image, position: Diagram, color: Color, cell: int) -> None:
+    """The side's pieces with counts above one; a disc beside its sign means that it is to move."""
+    if position.turn is color:
+        _, (x, y) = _hand_places(color, 0, cell)
+        steps = np.arange(-(cell // 6), cell // 6 + 1)
+        _stamp(image, steps[:, None] ** 2 + steps**2 <= (cell / 6) ** 2, x, y)
+    hand = position.hands[color]
+    for row, piece in enumerate((piece for piece in HAND_ORDER if piece in hand), start=1):
+        (x, y), middle = _hand_places(color, row, cell)
+        _paste(image, _tile(piece if color is Color.BLACK else piece.lower(), cell, _PAPER), x, y)
+        if hand[piece] > 1:
+            _write(image, str(hand[piece]), *middle, cell)

@@ -1,0 +1,156 @@
+"""VectorGames: many games at once, stepped by native threads into arrays that the caller owns.
+
+    games = VectorGames(64, seed=1)
+    batch = Batch.empty(64)                    # or a Batch of arrays that you have
+    games.observe(batch)
+    while training:
+        actions = ...                          # int32 [64], from batch.planes, batch.offsets, batch.actions
+        for game in games.step(actions, batch):
+            ...                                # a FinishedGame: outcome, moves, last position
+
+Everything is seen by the side to move, and a reward is the mover's: batch.rewards[i] is 1, 0 or -1 for the player
+who made actions[i], while batch.planes[i] is what the next player of slot i sees. Where batch.ended[i] is True, that
+is already the beginning of the next game. A side that may declare a win by points after the other's move does so.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei import _native
+from keisei._native import Move
+from keisei.shogi.encoding import ACTIONS, MAX_LEGAL_ACTIONS, PACKED_BYTES, PLANES
+from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.records import GameRecord
+from keisei.shogi.shogi_game import ShogiGame
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Arrays for N games, the caller's own, that `observe` and `step` write; None is not wanted.
+
+    rewards: float32 [N], 1, 0 or -1 for the player who has moved.
+    ended: bool [N], the game is over and the next one has begun in its slot.
+    packed: uint8 [N, 104], the positions, see keisei.shogi.encoding.
+    offsets: int32 [N + 1] and actions: int32 [N * 600], the legal actions: slot i has
+        actions[offsets[i]:offsets[i + 1]]; what is behind actions[offsets[N]] is left as it was.
+    planes: float32 [N, 46, 9, 9].
+    mask: bool [N, 13527], the legal actions once more, dense.
+    """
+
+    rewards: npt.NDArray[np.float32]
+    ended: npt.NDArray[np.bool_]
+    packed: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int32]
+    actions: npt.NDArray[np.int32]
+    planes: npt.NDArray[np.float32] | None = None
+    mask: npt.NDArray[np.bool_] | None = None
+
+    @classmethod
+    def empty(cls, count: int, *, planes: bool = True, mask: bool = False) -> Self:
+        """Return new arrays for so many games, with planes and a dense mask if wanted."""
+        return cls(
+            rewards=np.zeros(count, np.float32),
+            ended=np.zeros(count, np.bool_),
+            packed=np.zeros((count, PACKED_BYTES), np.uint8),
+            offsets=np.zeros(count + 1, np.int32),
+            actions=np.zeros(count * MAX_LEGAL_ACTIONS, np.int32),
+            planes=np.zeros((count, PLANES, 9, 9), np.float32) if planes else None,
+            mask=np.zeros((count, ACTIONS), np.bool_) if mask else None,
+        )
+
+    def legal(self, slot: int) -> npt.NDArray[np.int32]:
+        """Return a view of the legal actions of one slot."""
+        return self.actions[self.offsets[slot] : self.offsets[slot + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedGame:
+    """A game that has ended: in which slot, its number, how, and every move from its first position.
+
+    opening: how many of the moves were played at random before the players began.
+    last: uint8 [104], the packed last position.
+    """
+
+    slot: int
+    number: int
+    outcome: Outcome
+    opening: int
+    start_sfen: str
+    moves: tuple[Move, ...]
+    last: npt.NDArray[np.uint8]
+
+    def record(self, *, black: str = "", white: str = "") -> GameRecord:
+        """Return the game as a record, to be written as CSA, KIF or a USI line."""
+        return GameRecord(self.moves, self.start_sfen, black, white, self.outcome)
+
+
+class VectorGames(_native.VectorGames):
+    """`count` games of self-play side by side; a game that ends makes room for the next one in its slot.
+
+    threads: how many play; the results are the same for any number.
+    seed: with a game's number it determines that game's beginning, and nothing else is random here. The j-th game of
+        slot i has the number first_number + i + j * stride (stride: `count` if None), so that several vectors can
+        share one sequence of games.
+    max_moves, declaration: the rules, as for ShogiGame.
+    starts: SFENs from which each game draws one; None is the start position of shogi.
+    random_plies: moves played at random before the players begin. One that would end the game is not played, and the
+        opening is shorter then.
+    """
+
+    @classmethod
+    def restore(cls, saved: bytes, *, threads: int = 1) -> Self:
+        """Return the games that `save()` wrote, with their whole histories, to go on exactly there."""
+        games = cls.__new__(cls)
+        _native.VectorGames.__init__(games, saved, threads=threads)
+        return games
+
+    def observe(self, out: Batch) -> None:
+        """Write what the players to move see; rewards and ended are left as they are."""
+        self._observe(out.packed, out.planes, out.offsets, out.actions, out.mask)
+
+    def step(self, actions: npt.NDArray[np.int32], out: Batch) -> list[FinishedGame]:
+        """Play one action in every slot and write what came of it; return the games that ended, by slot.
+
+        An illegal action is a RulesError that names slot, game, action and position; nothing was played then.
+        """
+        finished = self._step(
+            actions, out.rewards, out.ended, out.packed, out.planes, out.offsets, out.actions, out.mask
+        )
+        return [_finished_game(*facts) for facts in finished]
+
+    def game(self, slot: int) -> ShogiGame:
+        """Return a copy of the game in a slot, to look at or to draw."""
+        sfen, moves = self._game(slot)
+        game = ShogiGame(sfen, max_moves=self.max_moves, declaration=self.declaration)
+        for move in moves:
+            game.push(move)
+        return game
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle and copy through `save()`."""
+        return partial(type(self).restore, threads=self.threads), (self.save(),)
+
+
+def _finished_game(
+    slot: int,
+    number: int,
+    outcome: tuple[int | None, str],
+    opening: int,
+    start_sfen: str,
+    moves: list[Move],
+    last: bytes,
+) -> FinishedGame:
+    winner, reason = outcome
+    return FinishedGame(
+        slot,
+        number,
+        Outcome(None if winner is None else Color(winner), Reason(reason)),
+        opening,
+        start_sfen,
+        tuple(moves),
+        np.frombuffer(last, np.uint8),
+    )

@@ -1,0 +1,364 @@
+// The encodings and the vector of games for Python: arrays of the caller's in and out, work without the GIL.
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+#include "bindings.h"
+#include "vec_env.h"
+
+namespace keisei {
+namespace {
+
+template <class T> struct Element;
+template <> struct Element<float> { static constexpr const char *name = "float32", *format = "f"; };
+template <> struct Element<int32_t> { static constexpr const char *name = "int32", *format = "i"; };
+template <> struct Element<uint8_t> { static constexpr const char *name = "uint8", *format = "B"; };
+template <> struct Element<bool> { static constexpr const char *name = "bool", *format = "?"; };
+
+constexpr Py_ssize_t ANY = -1;
+constexpr Py_ssize_t PACKED_BYTES = sizeof(PackedPosition);
+
+// A caller's array, held for as long as native code uses it; None is an array that is not wanted.
+template <class T>
+class Array {
+public:
+    Array(nb::handle object, const char* name, std::initializer_list<Py_ssize_t> shape, bool writable) {
+        if (object.is_none()) return;
+        const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) PyErr_Clear();
+        else if (fits(shape)) return;
+        PyBuffer_Release(&view_);
+        raise_value_error(expectation(object, name, shape, writable));
+    }
+    ~Array() { PyBuffer_Release(&view_); }  // does nothing if there is none
+    Array(const Array&) = delete;
+
+    T* data() const { return static_cast<T*>(view_.buf); }
+    int rows() const { return int(view_.shape[0]); }
+
+private:
+    bool fits(std::initializer_list<Py_ssize_t> shape) const {
+        if (std::string_view(view_.format) != Element<T>::format || size_t(view_.ndim) != shape.size()) return false;
+        size_t i = 0;
+        for (Py_ssize_t n : shape) {
+            if (n != ANY && view_.shape[i] != n) return false;
+            ++i;
+        }
+        return view_.shape[0] < INT_MAX;
+    }
+    static std::string expectation(nb::handle object, const char* name, std::initializer_list<Py_ssize_t> shape,
+                                   bool writable) {
+        std::string text = std::string(name) + ": expected a " + (writable ? "writable " : "") + "C-contiguous " +
+                           Element<T>::name + " array of shape (";
+        for (Py_ssize_t n : shape) text += (n == ANY ? "N" : std::to_string(n)) + ", ";
+        text.resize(text.size() - (shape.size() > 1 ? 2 : 1));
+        text += "), got ";
+        if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "shape"))
+            return text + nb::cast<std::string>(object.type().attr("__name__"));
+        return text + nb::cast<std::string>(nb::str(object.attr("dtype"))) + " of shape " +
+               nb::cast<std::string>(nb::str(object.attr("shape"))) +
+               (nb::hasattr(object, "flags") ? ", or one that is not contiguous or not writable" : "");
+    }
+
+    Py_buffer view_{};
+};
+
+int checked(const char* name, int value, int lowest) {
+    if (value < lowest)
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected at least " + std::to_string(lowest));
+    return value;
+}
+
+Color to_color(int color) {
+    if (color != BLACK && color != WHITE) raise_value_error("turn is neither 0 (black) nor 1 (white)");
+    return Color(color);
+}
+
+using PackedRows = Array<uint8_t>;
+
+PackedPosition row_of(const PackedRows& packed, int row) {
+    PackedPosition position;  // a copy: the caller's bytes may begin anywhere
+    std::memcpy(&position, packed.data() + size_t(row) * sizeof position, sizeof position);
+    return position;
+}
+
+// Calls work(packed position, row) for each row; it returns false if something is wrong with it, and the first such
+// row is named.
+template <class Work>
+void for_rows(const PackedRows& packed, int threads, Work&& work) {
+    checked("threads", threads, 1);
+    std::atomic<int> bad{INT_MAX};
+    without_gil([&] {
+        ThreadTeam team(std::min(threads, std::max(packed.rows(), 1)));
+        team.run(packed.rows(), [&](int row) {
+            if (work(row_of(packed, row), row)) return;
+            int known = bad;
+            while (row < known && !bad.compare_exchange_weak(known, row)) {}
+        });
+    });
+    if (bad == INT_MAX) return;
+    const Result<Position> position = unpack(row_of(packed, bad));
+    throw RulesFault("row " + std::to_string(bad) + " of packed: " +
+                     (position.ok() ? "not as many legal actions as the offsets say" : position.error().message));
+}
+
+// The same for work(position, row), which needs a position that obeys the rules.
+template <class Work>
+void for_positions(const PackedRows& packed, int threads, Work&& work) {
+    for_rows(packed, threads, [&](const PackedPosition& bytes, int row) {
+        Result<Position> position = unpack(bytes);
+        return position.ok() && work(position.value(), row);
+    });
+}
+
+void pack_games(nb::list games, nb::handle out) {
+    const PackedRows rows(out, "out", {Py_ssize_t(games.size()), PACKED_BYTES}, true);
+    uint8_t* to = rows.data();
+    for (nb::handle item : games) {
+        const Game& game = nb::cast<const Game&>(item);
+        const PackedPosition packed =
+            pack(game.position(), game.rules().max_moves, game.earlier_occurrences(), game.in_check());
+        std::memcpy(to, &packed, sizeof packed);
+        to += sizeof packed;
+    }
+}
+
+void pack_sfens(nb::list sfens, std::optional<int> max_moves, nb::handle out) {
+    const PackedRows rows(out, "out", {Py_ssize_t(sfens.size()), PACKED_BYTES}, true);
+    const Rules rules = to_rules(max_moves, "off");
+    uint8_t* to = rows.data();
+    for (nb::handle item : sfens) {
+        if (!PyUnicode_Check(item.ptr())) throw nb::type_error("sfens must be texts");
+        const Position position = unwrap(parse_sfen(utf8(item)));
+        const PackedPosition packed = pack(position, rules.max_moves, 0, position.in_check());
+        std::memcpy(to, &packed, sizeof packed);
+        to += sizeof packed;
+    }
+}
+
+nb::list unpack_sfens(nb::handle packed) {
+    const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
+    std::vector<std::string> sfens(size_t(rows.rows()));
+    for_positions(rows, 1, [&](const Position& position, int row) {
+        sfens[size_t(row)] = to_sfen(position);
+        return true;
+    });
+    nb::list list;
+    for (const std::string& sfen : sfens) list.append(nb::cast(sfen));
+    return list;
+}
+
+void encode_planes(nb::handle packed, nb::handle out, int threads) {
+    const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
+    const Array<float> planes(out, "out", {rows.rows(), PLANES, 9, 9}, true);
+    for_rows(rows, threads, [&](const PackedPosition& position, int row) {
+        return write_planes(position, planes.data() + size_t(row) * OBSERVATION_SIZE);
+    });
+}
+
+void legal_offsets(nb::handle packed, nb::handle offsets, int threads) {
+    const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
+    const Array<int32_t> ends(offsets, "offsets", {rows.rows() + 1}, true);
+    for_positions(rows, threads, [&](const Position& position, int row) {
+        ends.data()[row + 1] = count_legal(position);
+        return true;
+    });
+    ends.data()[0] = 0;
+    for (int row = 0; row < rows.rows(); ++row) {
+        if (ends.data()[row] > INT_MAX - MAX_LEGAL_MOVES) raise_value_error("too many positions for 32-bit offsets");
+        ends.data()[row + 1] += ends.data()[row];
+    }
+}
+
+void legal_actions(nb::handle packed, nb::handle offsets, nb::handle actions, int threads) {
+    const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
+    const Array<int32_t> starts(offsets, "offsets", {rows.rows() + 1}, false);
+    const Array<int32_t> out(actions, "actions", {ANY}, true);
+    for_positions(rows, threads, [&](const Position& position, int row) {
+        const int32_t begin = starts.data()[row], end = starts.data()[row + 1];
+        MoveList list;
+        generate_legal(position, list);
+        if (begin < 0 || end > out.rows() || end - int64_t(begin) != list.size) return false;
+        write_actions(list, position.side(), out.data() + begin);
+        return true;
+    });
+}
+
+void legal_mask(nb::handle packed, nb::handle out, int threads) {
+    const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
+    const Array<bool> mask(out, "out", {rows.rows(), ACTIONS}, true);
+    for_positions(rows, threads, [&](const Position& position, int row) {
+        MoveList list;
+        generate_legal(position, list);
+        write_mask(list, position.side(), mask.data() + size_t(row) * ACTIONS);
+        return true;
+    });
+}
+
+int action_of_move(nb::handle move, int turn) {
+    return action_of(is_move(move) ? *nb::inst_ptr<Move>(move) : unwrap(parse_usi(utf8(move))), to_color(turn));
+}
+
+nb::object move_of_action(int action, int turn) {
+    if (action < 0 || action >= ACTIONS)
+        raise_value_error("action is " + std::to_string(action) + ", expected 0 to " + std::to_string(ACTIONS - 1));
+    return move_object(move_of(action, to_color(turn)));
+}
+
+// The games with a mark for whoever uses them, so that a second thread is refused and not let into a data race.
+class SharedGames {
+public:
+    explicit SharedGames(std::unique_ptr<VectorGames> games) : games_(std::move(games)) {}
+
+    class Use {
+    public:
+        explicit Use(SharedGames& shared) : shared_(shared) {
+            if (shared.busy_.exchange(true)) throw std::runtime_error("these games are in use by another thread");
+        }
+        ~Use() { shared_.busy_ = false; }
+        Use(const Use&) = delete;
+        VectorGames* operator->() const { return shared_.games_.get(); }
+        VectorGames& operator*() const { return *shared_.games_; }
+
+    private:
+        SharedGames& shared_;
+    };
+
+private:
+    std::unique_ptr<VectorGames> games_;
+    std::atomic<bool> busy_{false};
+};
+using Use = SharedGames::Use;
+
+void init_games(SharedGames* self, int count, int threads, uint64_t seed, std::optional<int> max_moves,
+                std::string_view declaration, std::optional<nb::list> starts, int random_plies, uint64_t first_number,
+                std::optional<uint64_t> stride) {
+    GamePlan plan;
+    plan.slots = checked("count", count, 1);
+    plan.rules = to_rules(max_moves, declaration);
+    plan.seed = seed;
+    plan.first_number = first_number;
+    plan.stride = stride.value_or(uint64_t(count));
+    plan.random_plies = checked("random_plies", random_plies, 0);
+    if (!starts) plan.starts.push_back(unwrap(parse_sfen(START_SFEN)));
+    else
+        for (nb::handle sfen : *starts) {
+            if (!PyUnicode_Check(sfen.ptr())) throw nb::type_error("starts must be SFEN texts");
+            plan.starts.push_back(unwrap(parse_sfen(utf8(sfen))));
+        }
+    if (plan.starts.empty()) raise_value_error("starts is empty, expected at least one SFEN");
+    if (const auto error = VectorGames::flaw(plan)) raise(*error);
+    new (self) SharedGames(std::make_unique<VectorGames>(std::move(plan), checked("threads", threads, 1)));
+}
+
+// All arrays that a step or an observation can fill, held together.
+struct Arrays {
+    Array<uint8_t> packed;
+    Array<float> planes;
+    Array<int32_t> offsets, actions;
+    Array<bool> mask;
+
+    Arrays(int n, nb::handle packed_, nb::handle planes_, nb::handle offsets_, nb::handle actions_, nb::handle mask_)
+        : packed(packed_, "packed", {n, PACKED_BYTES}, true), planes(planes_, "planes", {n, PLANES, 9, 9}, true),
+          offsets(offsets_, "offsets", {n + 1}, true), actions(actions_, "actions", {Py_ssize_t(n) * MAX_LEGAL_MOVES}, true),
+          mask(mask_, "mask", {n, ACTIONS}, true) {
+        if (!offsets.data() != !actions.data()) raise_value_error("offsets and actions are wanted both or not at all");
+    }
+    Observations pointers() const { return {packed.data(), planes.data(), offsets.data(), actions.data(), mask.data()}; }
+};
+
+nb::tuple finished_tuple(const FinishedGame& game) {
+    return nb::make_tuple(game.slot, game.number, outcome_tuple(game.outcome), game.opening, to_sfen(game.start),
+                          move_list(game.moves.data(), game.moves.size()),
+                          nb::bytes(reinterpret_cast<const char*>(&game.last), sizeof game.last));
+}
+
+nb::list step_games(SharedGames& self, nb::handle chosen, nb::handle rewards, nb::handle ended, nb::handle packed,
+                    nb::handle planes, nb::handle offsets, nb::handle actions, nb::handle mask) {
+    const Use games(self);
+    const int n = games->slots();
+    if (chosen.is_none()) raise_value_error("there is no step without actions");
+    const Array<int32_t> choice(chosen, "chosen actions", {n}, false);
+    const Array<float> reward(rewards, "rewards", {n}, true);
+    const Array<bool> end(ended, "ended", {n}, true);
+    const Arrays arrays(n, packed, planes, offsets, actions, mask);
+    std::optional<Error> error;
+    without_gil([&] { error = games->step(choice.data(), {reward.data(), end.data()}, arrays.pointers()); });
+    if (error) raise(*error);
+    nb::list finished;
+    for (const FinishedGame& game : games->finished()) finished.append(finished_tuple(game));
+    return finished;
+}
+
+void observe_games(SharedGames& self, nb::handle packed, nb::handle planes, nb::handle offsets, nb::handle actions,
+                   nb::handle mask) {
+    const Use games(self);
+    const Arrays arrays(games->slots(), packed, planes, offsets, actions, mask);
+    without_gil([&] { games->observe(arrays.pointers()); });
+}
+
+// What it takes to play the game of a slot again: first position and moves.
+nb::tuple game_in_slot(SharedGames& self, int slot) {
+    const Use games(self);
+    if (slot < 0 || slot >= games->slots())
+        throw nb::index_error(("slot is " + std::to_string(slot) + ", expected 0 to " + std::to_string(games->slots() - 1)).c_str());
+    const Game& game = games->game(slot);
+    nb::list moves;
+    for (int i = 0; i < game.moves_played(); ++i) moves.append(move_object(game.move(i)));
+    return nb::make_tuple(to_sfen(game.start()), moves);
+}
+
+}  // namespace
+
+void bind_encoding(nb::module_& m) {
+    m.attr("PLANES") = PLANES;
+    m.attr("ACTIONS") = ACTIONS;
+    m.attr("PACKED_BYTES") = int(PACKED_BYTES);
+    m.attr("MAX_LEGAL_ACTIONS") = MAX_LEGAL_MOVES;
+    m.def("action_of", &action_of_move, "move"_a, "turn"_a);
+    m.def("move_of", &move_of_action, "action"_a, "turn"_a);
+    m.def("pack_games", &pack_games, "games"_a, "out"_a);
+    m.def("pack_sfens", &pack_sfens, "sfens"_a, "max_moves"_a.none(), "out"_a);
+    m.def("unpack_sfens", &unpack_sfens, "packed"_a);
+    m.def("encode_planes", &encode_planes, "packed"_a, "out"_a, "threads"_a);
+    m.def("legal_offsets", &legal_offsets, "packed"_a, "offsets"_a, "threads"_a);
+    m.def("legal_actions", &legal_actions, "packed"_a, "offsets"_a, "actions"_a, "threads"_a);
+    m.def("legal_mask", &legal_mask, "packed"_a, "out"_a, "threads"_a);
+}
+
+void bind_vector(nb::module_& m) {
+    nb::class_<SharedGames>(m, "VectorGames", "Many games at once; keisei.shogi.vector.VectorGames is its face.")
+        .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a = 1, "seed"_a = 0, "max_moves"_a.none() = 512,
+             "declaration"_a = "27", "starts"_a = nb::none(), "random_plies"_a = 0, "first_number"_a = 0,
+             "stride"_a = nb::none())
+        .def("__init__", [](SharedGames* self, nb::bytes saved, int threads) {
+            checked("threads", threads, 1);
+            new (self) SharedGames(unwrap(VectorGames::restore({saved.c_str(), saved.size()}, threads)));
+        }, "saved"_a, nb::kw_only(), "threads"_a = 1)
+        .def("__len__", [](SharedGames& self) { return Use(self)->slots(); })
+        .def("_step", &step_games, "chosen"_a, "rewards"_a.none(), "ended"_a.none(), "packed"_a.none(), "planes"_a.none(),
+             "offsets"_a.none(), "actions"_a.none(), "mask"_a.none())
+        .def("_observe", &observe_games, "packed"_a.none(), "planes"_a.none(), "offsets"_a.none(), "actions"_a.none(),
+             "mask"_a.none())
+        .def("_game", &game_in_slot, "slot"_a)
+        .def("save", [](SharedGames& self) {
+            const std::string bytes = Use(self)->save();
+            return nb::bytes(bytes.data(), bytes.size());
+        }, "All games as bytes, from which VectorGames.restore() goes on exactly here.")
+        .def_prop_ro("numbers", [](SharedGames& self) {
+            const Use games(self);
+            nb::list numbers;
+            for (int i = 0; i < games->slots(); ++i) numbers.append(nb::int_(games->number(i)));
+            return numbers;
+        }, "The number of each slot's game.")
+        .def_prop_ro("threads", [](SharedGames& self) { return Use(self)->threads(); }, "How many threads play.")
+        .def_prop_ro("seed", [](SharedGames& self) { return Use(self)->plan().seed; }, "Of the beginnings of games.")
+        .def_prop_ro("max_moves", [](SharedGames& self) { return max_moves_object(Use(self)->plan().rules.max_moves); },
+                     "The ply at which a game is a draw; None: no limit.")
+        .def_prop_ro("declaration", [](SharedGames& self) {
+            return DECLARATION_NAMES[int(Use(self)->plan().rules.declaration)];
+        }, "The declaration rule: '27', '24', 'try' or 'off'.");
+}
+
+}  // namespace keisei

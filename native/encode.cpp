@@ -1,0 +1,157 @@
+#include "encode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "sfen.h"
+
+namespace keisei {
+namespace {
+
+// The first plane of each group.
+constexpr int OWN_PIECES = 0, ENEMY_PIECES = 14, OWN_HAND = 28, ENEMY_HAND = 35;
+constexpr int MOVER_IS_BLACK = 42, GAME_LENGTH = 43, REPETITION = 44, CHECK = 45;
+
+// A board square as the mover's network sees it (row * 9 + column from the mover's far left), and back.
+struct Views {
+    uint8_t to_network[2][SQUARES];
+    Square to_board[2][SQUARES];
+};
+
+constexpr Views make_views() {
+    Views v{};
+    for (int s = 0; s < SQUARES; ++s) {
+        const int seen_by_black = rank_of(Square(s)) * 9 + 8 - file_of(Square(s));
+        v.to_network[BLACK][s] = uint8_t(seen_by_black);
+        v.to_network[WHITE][s] = uint8_t(80 - seen_by_black);
+        v.to_board[BLACK][seen_by_black] = Square(s);
+        v.to_board[WHITE][80 - seen_by_black] = Square(s);
+    }
+    return v;
+}
+constexpr Views views = make_views();
+
+// Where a piece's plane begins, by mover and piece. Empty squares write into the last plane, which is filled later.
+constexpr uint16_t NO_SUCH_PIECE = 1 << 15;
+using PlaneTable = std::array<std::array<uint16_t, 256>, 2>;
+
+constexpr PlaneTable make_plane_starts() {
+    constexpr PieceType ORDER[14] = {PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK, KING,
+                                     PRO_PAWN, PRO_LANCE, PRO_KNIGHT, PRO_SILVER, HORSE, DRAGON};
+    PlaneTable table{};
+    for (Color mover : {BLACK, WHITE}) {
+        table[mover].fill(CHECK * SQUARES | NO_SUCH_PIECE);
+        table[mover][NO_PIECE] = CHECK * SQUARES;
+        for (int i = 0; i < 14; ++i) {
+            table[mover][make_piece(mover, ORDER[i])] = uint16_t((OWN_PIECES + i) * SQUARES);
+            table[mover][make_piece(~mover, ORDER[i])] = uint16_t((ENEMY_PIECES + i) * SQUARES);
+        }
+    }
+    return table;
+}
+constexpr PlaneTable plane_starts = make_plane_starts();
+
+void fill_plane(float* out, int plane, double value) { std::fill_n(out + plane * SQUARES, SQUARES, float(value)); }
+
+bool write_hand(const uint8_t* counts, float* out, int first_plane) {
+    bool possible = true;
+    for (int i = 0; i < HAND_TYPES; ++i) {
+        if (counts[i] == 0) continue;
+        possible &= counts[i] <= SET_COUNT[i + PAWN];
+        fill_plane(out, first_plane + i, double(counts[i]) / SET_COUNT[i + PAWN]);
+    }
+    return possible;
+}
+
+Color mover_of(const PackedPosition& packed) { return Color(packed.flags & 1); }
+
+// What is wrong with the bytes themselves, before there is a position to ask about rules.
+const char* broken_bytes(const PackedPosition& packed) {
+    for (Piece p : packed.board)
+        if (plane_starts[BLACK][p] & NO_SUCH_PIECE) return "a board byte that is no piece";
+    for (const auto& hand : packed.hands)
+        for (int i = 0; i < HAND_TYPES; ++i)
+            if (hand[i] > SET_COUNT[i + PAWN]) return "more pieces in hand than there are";
+    if (packed.ply >= uint32_t(MAX_MOVE_NUMBER)) return "a ply beyond the last move number";
+    if (packed.max_moves == 0 || packed.max_moves >= uint32_t(MAX_MOVE_NUMBER)) return "a maximum length out of range";
+    if (packed.flags >> 4) return "unknown flags";
+    return nullptr;
+}
+
+}  // namespace
+
+PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_check) {
+    PackedPosition packed;
+    packed.ply = uint32_t(pos.ply());
+    packed.max_moves = uint32_t(max_moves);
+    for (Color c : {BLACK, WHITE})
+        for (int i = 0; i < HAND_TYPES; ++i) packed.hands[c][i] = uint8_t(pos.hand(c).count(PieceType(i + PAWN)));
+    packed.flags = uint8_t(pos.side() | int(in_check) << 1 | earlier << 2);
+    std::memcpy(packed.board, pos.board(), sizeof packed.board);
+    return packed;
+}
+
+Result<Position> unpack(const PackedPosition& packed) {
+    if (const char* fault = broken_bytes(packed)) return Error{Error::RULES, fault};
+    Position pos;
+    for (int s = 0; s < SQUARES; ++s)
+        if (packed.board[s] != NO_PIECE) pos.put(Square(s), packed.board[s]);
+    for (Color c : {BLACK, WHITE})
+        for (int i = 0; i < HAND_TYPES; ++i)
+            for (int n = packed.hands[c][i]; n > 0; --n) pos.add_to_hand(c, PieceType(i + PAWN));
+    pos.set_side(mover_of(packed));
+    pos.set_ply(int(packed.ply));
+    if (const auto broken = broken_rule(pos)) return Error{Error::RULES, *broken};
+    if (pos.in_check() != bool(packed.flags >> 1 & 1)) return Error{Error::RULES, "a check flag that does not fit the board"};
+    pos.refresh();
+    return pos;
+}
+
+bool write_planes(const PackedPosition& packed, float* out) {
+    const Color mover = mover_of(packed);
+    std::memset(out, 0, OBSERVATION_SIZE * sizeof *out);
+    const auto& starts = plane_starts[mover];
+    const auto& to_network = views.to_network[mover];
+    unsigned seen = 0;
+    for (int s = 0; s < SQUARES; ++s) {  // without a branch on the unpredictable: is there a piece?
+        const unsigned start = starts[packed.board[s]];
+        seen |= start;
+        out[(start & ~unsigned(NO_SUCH_PIECE)) + to_network[s]] = 1;
+    }
+    const bool own = write_hand(packed.hands[mover], out, OWN_HAND);
+    const bool enemy = write_hand(packed.hands[~mover], out, ENEMY_HAND);
+    if (mover == BLACK) fill_plane(out, MOVER_IS_BLACK, 1);
+    if (packed.ply) fill_plane(out, GAME_LENGTH, double(packed.ply) / packed.max_moves);
+    if (const int earlier = packed.flags >> 2 & 3) fill_plane(out, REPETITION, earlier / 3.0);
+    fill_plane(out, CHECK, packed.flags >> 1 & 1);
+    return own && enemy && !(seen & NO_SUCH_PIECE);
+}
+
+int action_of(Move m, Color mover) {
+    const int to = views.to_network[mover][m.to()];
+    if (m.is_drop()) return BOARD_ACTIONS + to * HAND_TYPES + (m.dropped() - PAWN);
+    const int from = views.to_network[mover][m.from()];
+    return from * (SQUARES - 1) * 2 + (to - (to > from)) * 2 + m.is_promotion();
+}
+
+Move move_of(int action, Color mover) {
+    const auto& to_board = views.to_board[mover];
+    if (action >= BOARD_ACTIONS) {
+        const int drop = action - BOARD_ACTIONS;
+        return Move::drop(PieceType(PAWN + drop % HAND_TYPES), to_board[drop / HAND_TYPES]);
+    }
+    const int from = action / ((SQUARES - 1) * 2), other = action / 2 % (SQUARES - 1);
+    return Move::board(to_board[from], to_board[other + (other >= from)], action & 1);
+}
+
+void write_actions(const MoveList& list, Color mover, int32_t* out) {
+    for (Move m : list) *out++ = action_of(m, mover);
+}
+
+void write_mask(const MoveList& list, Color mover, bool* out) {
+    std::memset(out, 0, ACTIONS);
+    for (Move m : list) out[action_of(m, mover)] = true;
+}
+
+}  // namespace keisei

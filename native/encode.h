@@ -1,0 +1,47 @@
+// Numbers for the network, all seen by the side to move: planes, action indices, and positions packed into bytes.
+// docs/shogi.md is the reference; a change here is a new version of the encoding.
+#pragma once
+
+#include "movegen.h"
+
+namespace keisei {
+
+constexpr int PLANES = 46;
+constexpr int OBSERVATION_SIZE = PLANES * SQUARES;
+
+constexpr int HAND_TYPES = 7;  // P L N S G B R
+constexpr int BOARD_ACTIONS = SQUARES * (SQUARES - 1) * 2;
+constexpr int ACTIONS = BOARD_ACTIONS + SQUARES * HAND_TYPES;
+static_assert(ACTIONS == 13527);
+
+// What travels between processes and is stored for learning. Little-endian, no padding.
+struct PackedPosition {
+    uint32_t ply;
+    uint32_t max_moves;
+    uint8_t hands[2][HAND_TYPES];  // Black's, White's
+    uint8_t flags;                 // bit 0: White to move, bit 1: in check, bits 2 and 3: earlier occurrences
+    Piece board[SQUARES];          // as Position numbers the squares
+};
+static_assert(sizeof(PackedPosition) == 104);
+
+// `earlier` (occurrences of the position) and `max_moves` are the game's; the rest is in the position.
+PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_check);
+
+// The position again; what is in the bytes may be anything, and is an error if no game could go on from it.
+Result<Position> unpack(const PackedPosition& packed);
+
+// The planes, OBSERVATION_SIZE floats. False, and the planes are of no use, if a piece or a hand cannot be; nothing
+// else is looked at.
+bool write_planes(const PackedPosition& packed, float* out);
+
+// A move's index as its mover counts, and back; an index is 0 to ACTIONS - 1.
+int action_of(Move m, Color mover);
+Move move_of(int action, Color mover);
+
+// One index for each move, in the order of the list.
+void write_actions(const MoveList& list, Color mover, int32_t* out);
+
+// ACTIONS bytes, 1 for the moves of the list.
+void write_mask(const MoveList& list, Color mover, bool* out);
+
+}  // namespace keisei

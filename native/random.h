@@ -1,0 +1,29 @@
+// Random numbers that depend on nothing but their key: the same on every machine and for any number of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace keisei {
+
+constexpr uint64_t splitmix64(uint64_t& state) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+// The stream of one game of a run: (seed, number) names it.
+class RandomStream {
+public:
+    RandomStream(uint64_t seed, uint64_t number) {
+        state_ = splitmix64(seed) + number;
+        state_ = splitmix64(state_);  // neighbours in number are strangers in state
+    }
+    // 0 to n - 1, n > 0; uneven by less than n in 2^32.
+    uint32_t below(uint32_t n) { return uint32_t((splitmix64(state_) >> 32) * n >> 32); }
+
+private:
+    uint64_t state_;
+};
+
+}  // namespace keisei

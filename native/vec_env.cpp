@@ -1,0 +1,240 @@
+#include "vec_env.h"
+
+#include <cstring>
+
+#include "random.h"
+#include "sfen.h"
+
+namespace keisei {
+namespace {
+
+std::optional<Outcome> decided(Game& game) {
+    if (game.can_declare()) (void)game.declare();
+    return game.outcome();
+}
+
+// Bytes out and in, little-endian; a reader that has come to the end says so.
+constexpr std::string_view MAGIC = "keisei games 1\n";
+
+class ByteWriter {
+public:
+    template <class T>
+    void put(const T& value) {
+        bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    std::string bytes;
+};
+
+class ByteReader {
+public:
+    explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+    template <class T>
+    bool get(T& value) {
+        if (bytes_.size() < sizeof value) return false;
+        std::memcpy(&value, bytes_.data(), sizeof value);
+        bytes_.remove_prefix(sizeof value);
+        return true;
+    }
+    size_t left() const { return bytes_.size(); }
+
+private:
+    std::string_view bytes_;
+};
+
+uint64_t checksum(std::string_view bytes) {  // FNV-1a
+    uint64_t sum = 0xcbf29ce484222325;
+    for (char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return sum;
+}
+
+Error damaged(const std::string& what) { return {Error::SYNTAX, "bad saved games: " + what}; }
+
+}  // namespace
+
+VectorGames::VectorGames(GamePlan plan, int threads) : plan_(std::move(plan)), team_(threads) {
+    slots_.reserve(size_t(plan_.slots));
+    for (int i = 0; i < plan_.slots; ++i)
+        slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), plan_.first_number + uint64_t(i)});
+    team_.run(plan_.slots, [&](int i) { begin(slots_[size_t(i)]); });
+}
+
+std::optional<Error> VectorGames::flaw(const GamePlan& plan) {
+    for (const Position& start : plan.starts) {
+        Game game(start, plan.rules);
+        if (const auto end = decided(game))
+            return Error{Error::RULES, "a game cannot start from " + to_sfen(start) + ": it is over, " +
+                                           std::string(reason_text(end->reason))};
+    }
+    return std::nullopt;
+}
+
+void VectorGames::begin(Slot& slot) const {
+    RandomStream random(plan_.seed, slot.number);
+    slot.start = plan_.starts.size() > 1 ? random.below(uint32_t(plan_.starts.size())) : 0;
+    Game& game = slot.game;
+    game.restart(plan_.starts[slot.start]);
+    for (slot.opening = 0; slot.opening < plan_.random_plies; ++slot.opening) {
+        const MoveList& legal = game.legal_moves();
+        game.push_legal(legal.moves[random.below(uint32_t(legal.size))]);
+        if (decided(game)) {  // an opening never ends a game: it is shorter then
+            game.pop();
+            break;
+        }
+    }
+}
+
+std::optional<Error> VectorGames::choose(const int32_t* actions) {
+    for (int i = 0; i < plan_.slots; ++i) {
+        Slot& slot = slots_[size_t(i)];
+        const int action = actions[i];
+        const bool exists = action >= 0 && action < ACTIONS;
+        if (exists) slot.chosen = move_of(action, slot.game.position().side());
+        if (!exists || !slot.game.legal_moves().contains(slot.chosen))
+            return Error{Error::RULES, "illegal action " + std::to_string(action) +
+                                           (exists ? " (" + to_usi(slot.chosen) + ")" : ", expected 0 to " + std::to_string(ACTIONS - 1)) +
+                                           " in slot " + std::to_string(i) + ", game " + std::to_string(slot.number) +
+                                           ", position " + to_sfen(slot.game.position())};
+    }
+    return std::nullopt;
+}
+
+void VectorGames::play(int i, const Results& results) {
+    Slot& slot = slots_[size_t(i)];
+    Game& game = slot.game;
+    const Color mover = game.position().side();
+    game.push_legal(slot.chosen);
+    const std::optional<Outcome> end = decided(game);
+    slot.ended = end.has_value();
+    if (results.ended) results.ended[i] = slot.ended;
+    if (results.rewards) results.rewards[i] = !end || !end->winner ? 0 : *end->winner == mover ? 1 : -1;
+    if (!end) return;
+
+    FinishedGame& last = slot.last;
+    last.slot = i;
+    last.number = slot.number;
+    last.outcome = *end;
+    last.opening = slot.opening;
+    last.last = pack(game.position(), plan_.rules.max_moves, game.earlier_occurrences(), game.in_check());
+    last.start = plan_.starts[slot.start];
+    last.moves.clear();
+    for (int ply = 0; ply < game.moves_played(); ++ply) last.moves.push_back(game.move(ply));
+    slot.number += plan_.stride;
+    begin(slot);
+}
+
+void VectorGames::see(int i, const Observations& out) {
+    const Game& game = slots_[size_t(i)].game;
+    if (out.packed || out.planes) {
+        const PackedPosition packed =
+            pack(game.position(), plan_.rules.max_moves, game.earlier_occurrences(), game.in_check());
+        if (out.packed) std::memcpy(out.packed + size_t(i) * sizeof packed, &packed, sizeof packed);
+        if (out.planes) write_planes(packed, out.planes + size_t(i) * OBSERVATION_SIZE);
+    }
+    const MoveList& legal = game.legal_moves();  // now, by many threads, not one after the other in write_legal
+    if (out.mask) write_mask(legal, game.position().side(), out.mask + size_t(i) * ACTIONS);
+}
+
+void VectorGames::write_legal(const Observations& out) {
+    if (!out.offsets || !out.actions) return;
+    out.offsets[0] = 0;
+    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + game(i).legal_moves().size;
+    team_.run(plan_.slots, [&](int i) {
+        write_actions(game(i).legal_moves(), game(i).position().side(), out.actions + out.offsets[i]);
+    });
+}
+
+void VectorGames::observe(const Observations& out) {
+    team_.run(plan_.slots, [&](int i) { see(i, out); });
+    write_legal(out);
+}
+
+std::optional<Error> VectorGames::step(const int32_t* actions, const Results& results, const Observations& out) {
+    if (auto error = choose(actions)) return error;
+    finished_.clear();
+    team_.run(plan_.slots, [&](int i) {
+        play(i, results);
+        see(i, out);
+    });
+    write_legal(out);
+    for (Slot& slot : slots_)
+        if (slot.ended) finished_.push_back(slot.last);
+    return std::nullopt;
+}
+
+std::string VectorGames::save() const {
+    ByteWriter out;
+    out.bytes = MAGIC;
+    out.put(int32_t(plan_.slots));
+    out.put(int32_t(plan_.rules.max_moves));
+    out.put(plan_.rules.declaration);
+    out.put(plan_.seed);
+    out.put(plan_.first_number);
+    out.put(plan_.stride);
+    out.put(int32_t(plan_.random_plies));
+    out.put(uint32_t(plan_.starts.size()));
+    for (const Position& start : plan_.starts) out.put(pack(start, plan_.rules.max_moves, 0, start.in_check()));
+    for (const Slot& slot : slots_) {
+        out.put(slot.number);
+        out.put(slot.start);
+        out.put(int32_t(slot.opening));
+        out.put(uint32_t(slot.game.moves_played()));
+        for (int i = 0; i < slot.game.moves_played(); ++i) out.put(slot.game.move(i).code());
+    }
+    out.put(checksum(out.bytes));
+    return std::move(out.bytes);
+}
+
+Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes, int threads) {
+    if (!bytes.starts_with(MAGIC)) return damaged("they do not begin as saved games of this version do");
+    if (bytes.size() < MAGIC.size() + sizeof(uint64_t)) return damaged("too short");
+    uint64_t sum = 0;
+    std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
+    bytes.remove_suffix(sizeof sum);
+    if (sum != checksum(bytes)) return damaged("the checksum is wrong");
+    ByteReader in(bytes.substr(MAGIC.size()));
+
+    GamePlan plan;
+    int32_t slots = 0, max_moves = 0, random_plies = 0;
+    uint8_t declaration = 0;
+    uint32_t starts = 0;
+    if (!in.get(slots) || !in.get(max_moves) || !in.get(declaration) || !in.get(plan.seed) || !in.get(plan.first_number) ||
+        !in.get(plan.stride) || !in.get(random_plies) || !in.get(starts))
+        return damaged("too short");
+    // Each slot and each start takes some bytes, so these are no more than there can be.
+    if (slots < 1 || size_t(slots) > in.left() || starts < 1 || starts > in.left() / sizeof(PackedPosition) || max_moves < 1 ||
+        max_moves > UNLIMITED || declaration > uint8_t(Declaration::TRY) || random_plies < 0)
+        return damaged("a plan that cannot be");
+    plan.slots = slots;
+    plan.rules = {max_moves, Declaration(declaration)};
+    for (uint32_t i = 0; i < starts; ++i) {
+        PackedPosition packed;
+        if (!in.get(packed)) return damaged("too short");
+        Result<Position> start = unpack(packed);
+        if (!start.ok()) return damaged(start.error().message);
+        plan.starts.push_back(start.value());
+    }
+    if (const auto error = flaw(plan)) return damaged(error->message);
+
+    // No opening is played for games that are to be replaced.
+    auto games = std::make_unique<VectorGames>(plan, threads);
+    games->plan_.random_plies = random_plies;
+    for (Slot& slot : games->slots_) {
+        int32_t opening = 0;
+        uint32_t moves = 0;
+        if (!in.get(slot.number) || !in.get(slot.start) || !in.get(opening) || !in.get(moves)) return damaged("too short");
+        if (slot.start >= starts || opening < 0 || uint32_t(opening) > moves) return damaged("a slot that cannot be");
+        slot.opening = opening;
+        slot.game.restart(plan.starts[slot.start]);
+        for (uint32_t i = 0; i < moves; ++i) {
+            uint16_t code = 0;
+            if (!in.get(code)) return damaged("too short");
+            if (!slot.game.legal_moves().contains(Move(code))) return damaged("a move that is not legal");
+            slot.game.push_legal(Move(code));
+        }
+        if (decided(slot.game)) return damaged("a game that is over");
+    }
+    if (in.left()) return damaged("bytes beyond the end");
+    return games;
+}
+
+}  // namespace keisei
