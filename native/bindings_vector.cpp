@@ -19,6 +19,12 @@ template <> struct Element<bool> { static constexpr const char *name = "bool", *
 constexpr Py_ssize_t ANY = -1;
 constexpr Py_ssize_t PACKED_BYTES = sizeof(PackedPosition);
 
+std::string text_of(nb::handle object) {
+    const nb::object text = nb::steal(PyObject_Str(object.ptr()));
+    if (!text.is_valid()) nb::raise_python_error();
+    return std::string(utf8(text));
+}
+
 // A caller's array, held for as long as native code uses it; None is an array that is not wanted.
 template <class T>
 class Array {
@@ -55,10 +61,13 @@ private:
         text.resize(text.size() - (shape.size() > 1 ? 2 : 1));
         text += "), got ";
         if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "shape"))
-            return text + nb::cast<std::string>(object.type().attr("__name__"));
-        return text + nb::cast<std::string>(nb::str(object.attr("dtype"))) + " of shape " +
-               nb::cast<std::string>(nb::str(object.attr("shape"))) +
-               (nb::hasattr(object, "flags") ? ", or one that is not contiguous or not writable" : "");
+            return text + text_of(object.type().attr("__name__"));
+        text += text_of(object.attr("dtype")) + " of shape " + text_of(object.attr("shape"));
+        if (nb::hasattr(object, "flags")) {
+            if (!nb::cast<bool>(object.attr("flags").attr("c_contiguous"))) text += ", not C-contiguous";
+            if (writable && !nb::cast<bool>(object.attr("flags").attr("writeable"))) text += ", read-only";
+        }
+        return text;
     }
 
     Py_buffer view_{};
@@ -83,16 +92,16 @@ PackedPosition row_of(const PackedRows& packed, int row) {
     return position;
 }
 
-// Calls work(packed position, row) for each row; it returns false if something is wrong with it, and the first such
-// row is named.
+// Calls work(position, row) for each row, which returns false if something is wrong; the first bad row is named.
 template <class Work>
-void for_rows(const PackedRows& packed, int threads, Work&& work) {
+void for_positions(const PackedRows& packed, int threads, Work&& work) {
     checked("threads", threads, 1);
     std::atomic<int> bad{INT_MAX};
     without_gil([&] {
         ThreadTeam team(std::min(threads, std::max(packed.rows(), 1)));
         team.run(packed.rows(), [&](int row) {
-            if (work(row_of(packed, row), row)) return;
+            Result<Position> position = unpack(row_of(packed, row));
+            if (position.ok() && work(position.value(), row)) return;
             int known = bad;
             while (row < known && !bad.compare_exchange_weak(known, row)) {}
         });
@@ -103,20 +112,12 @@ void for_rows(const PackedRows& packed, int threads, Work&& work) {
                      (position.ok() ? "not as many legal actions as the offsets say" : position.error().message));
 }
 
-// The same for work(position, row), which needs a position that obeys the rules.
-template <class Work>
-void for_positions(const PackedRows& packed, int threads, Work&& work) {
-    for_rows(packed, threads, [&](const PackedPosition& bytes, int row) {
-        Result<Position> position = unpack(bytes);
-        return position.ok() && work(position.value(), row);
-    });
-}
-
 void pack_games(nb::list games, nb::handle out) {
     const PackedRows rows(out, "out", {Py_ssize_t(games.size()), PACKED_BYTES}, true);
     uint8_t* to = rows.data();
     for (nb::handle item : games) {
-        const Game& game = nb::cast<const Game&>(item);
+        if (!nb::isinstance<Game>(item)) throw nb::type_error("games must be ShogiGames");
+        const Game& game = *nb::inst_ptr<Game>(item);
         const PackedPosition packed =
             pack(game.position(), game.rules().max_moves, game.earlier_occurrences(), game.in_check());
         std::memcpy(to, &packed, sizeof packed);
@@ -152,8 +153,9 @@ nb::list unpack_sfens(nb::handle packed) {
 void encode_planes(nb::handle packed, nb::handle out, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     const Array<float> planes(out, "out", {rows.rows(), PLANES, 9, 9}, true);
-    for_rows(rows, threads, [&](const PackedPosition& position, int row) {
-        return write_planes(position, planes.data() + size_t(row) * OBSERVATION_SIZE);
+    for_positions(rows, threads, [&](const Position&, int row) {
+        write_planes(row_of(rows, row), planes.data() + size_t(row) * OBSERVATION_SIZE);
+        return true;
     });
 }
 
@@ -200,10 +202,10 @@ int action_of_move(nb::handle move, int turn) {
     return action_of(is_move(move) ? *nb::inst_ptr<Move>(move) : unwrap(parse_usi(utf8(move))), to_color(turn));
 }
 
-nb::object move_of_action(int action, int turn) {
+nb::object move_of_action(int64_t action, int turn) {
     if (action < 0 || action >= ACTIONS)
         raise_value_error("action is " + std::to_string(action) + ", expected 0 to " + std::to_string(ACTIONS - 1));
-    return move_object(move_of(action, to_color(turn)));
+    return move_object(move_of(int(action), to_color(turn)));
 }
 
 // The games with a mark for whoever uses them, so that a second thread is refused and not let into a data race.

@@ -32,20 +32,18 @@ constexpr Views make_views() {
 }
 constexpr Views views = make_views();
 
-// Where a piece's plane begins, by mover and piece. Empty squares write into the last plane, which is filled later.
-constexpr uint16_t NO_SUCH_PIECE = 1 << 15;
-using PlaneTable = std::array<std::array<uint16_t, 256>, 2>;
+// Where a piece's plane begins, by mover and piece. An empty square writes into the last plane, which is filled later.
+constexpr PieceType PLANE_ORDER[14] = {PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK, KING,
+                                       PRO_PAWN, PRO_LANCE, PRO_KNIGHT, PRO_SILVER, HORSE, DRAGON};
+using PlaneTable = std::array<std::array<uint16_t, 32>, 2>;
 
 constexpr PlaneTable make_plane_starts() {
-    constexpr PieceType ORDER[14] = {PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK, KING,
-                                     PRO_PAWN, PRO_LANCE, PRO_KNIGHT, PRO_SILVER, HORSE, DRAGON};
     PlaneTable table{};
     for (Color mover : {BLACK, WHITE}) {
-        table[mover].fill(CHECK * SQUARES | NO_SUCH_PIECE);
         table[mover][NO_PIECE] = CHECK * SQUARES;
         for (int i = 0; i < 14; ++i) {
-            table[mover][make_piece(mover, ORDER[i])] = uint16_t((OWN_PIECES + i) * SQUARES);
-            table[mover][make_piece(~mover, ORDER[i])] = uint16_t((ENEMY_PIECES + i) * SQUARES);
+            table[mover][make_piece(mover, PLANE_ORDER[i])] = uint16_t((OWN_PIECES + i) * SQUARES);
+            table[mover][make_piece(~mover, PLANE_ORDER[i])] = uint16_t((ENEMY_PIECES + i) * SQUARES);
         }
     }
     return table;
@@ -54,14 +52,13 @@ constexpr PlaneTable plane_starts = make_plane_starts();
 
 void fill_plane(float* out, int plane, double value) { std::fill_n(out + plane * SQUARES, SQUARES, float(value)); }
 
-bool write_hand(const uint8_t* counts, float* out, int first_plane) {
-    bool possible = true;
-    for (int i = 0; i < HAND_TYPES; ++i) {
-        if (counts[i] == 0) continue;
-        possible &= counts[i] <= SET_COUNT[i + PAWN];
-        fill_plane(out, first_plane + i, double(counts[i]) / SET_COUNT[i + PAWN]);
-    }
-    return possible;
+void write_hand(const uint8_t* counts, float* out, int first_plane) {
+    for (int i = 0; i < HAND_TYPES; ++i)
+        if (counts[i]) fill_plane(out, first_plane + i, double(counts[i]) / SET_COUNT[i + PAWN]);
+}
+
+bool is_piece(uint8_t byte) {
+    return byte < 32 && std::find(std::begin(PLANE_ORDER), std::end(PLANE_ORDER), type_of(byte)) != std::end(PLANE_ORDER);
 }
 
 Color mover_of(const PackedPosition& packed) { return Color(packed.flags & 1); }
@@ -69,7 +66,7 @@ Color mover_of(const PackedPosition& packed) { return Color(packed.flags & 1); }
 // What is wrong with the bytes themselves, before there is a position to ask about rules.
 const char* broken_bytes(const PackedPosition& packed) {
     for (Piece p : packed.board)
-        if (plane_starts[BLACK][p] & NO_SUCH_PIECE) return "a board byte that is no piece";
+        if (p != NO_PIECE && !is_piece(p)) return "a board byte that is no piece";
     for (const auto& hand : packed.hands)
         for (int i = 0; i < HAND_TYPES; ++i)
             if (hand[i] > SET_COUNT[i + PAWN]) return "more pieces in hand than there are";
@@ -108,24 +105,18 @@ Result<Position> unpack(const PackedPosition& packed) {
     return pos;
 }
 
-bool write_planes(const PackedPosition& packed, float* out) {
+void write_planes(const PackedPosition& packed, float* out) {
     const Color mover = mover_of(packed);
     std::memset(out, 0, OBSERVATION_SIZE * sizeof *out);
     const auto& starts = plane_starts[mover];
     const auto& to_network = views.to_network[mover];
-    unsigned seen = 0;
-    for (int s = 0; s < SQUARES; ++s) {  // without a branch on the unpredictable: is there a piece?
-        const unsigned start = starts[packed.board[s]];
-        seen |= start;
-        out[(start & ~unsigned(NO_SUCH_PIECE)) + to_network[s]] = 1;
-    }
-    const bool own = write_hand(packed.hands[mover], out, OWN_HAND);
-    const bool enemy = write_hand(packed.hands[~mover], out, ENEMY_HAND);
+    for (int s = 0; s < SQUARES; ++s) out[starts[packed.board[s]] + to_network[s]] = 1;  // faster than to ask for a piece
+    write_hand(packed.hands[mover], out, OWN_HAND);
+    write_hand(packed.hands[~mover], out, ENEMY_HAND);
     if (mover == BLACK) fill_plane(out, MOVER_IS_BLACK, 1);
     if (packed.ply) fill_plane(out, GAME_LENGTH, double(packed.ply) / packed.max_moves);
     if (const int earlier = packed.flags >> 2 & 3) fill_plane(out, REPETITION, earlier / 3.0);
     fill_plane(out, CHECK, packed.flags >> 1 & 1);
-    return own && enemy && !(seen & NO_SUCH_PIECE);
 }
 
 int action_of(Move m, Color mover) {

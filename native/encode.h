@@ -30,9 +30,8 @@ PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_che
 // The position again; what is in the bytes may be anything, and is an error if no game could go on from it.
 Result<Position> unpack(const PackedPosition& packed);
 
-// The planes, OBSERVATION_SIZE floats. False, and the planes are of no use, if a piece or a hand cannot be; nothing
-// else is looked at.
-bool write_planes(const PackedPosition& packed, float* out);
+// The planes, OBSERVATION_SIZE floats; the bytes must be those of a position.
+void write_planes(const PackedPosition& packed, float* out);
 
 // A move's index as its mover counts, and back; an index is 0 to ACTIONS - 1.
 int action_of(Move m, Color mover);

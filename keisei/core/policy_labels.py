@@ -1,9 +1,9 @@
 """The 2,187 labels of a policy head of 27 planes × 81 destination squares, and the label of each action.
 
-A label is plane * 81 + destination. Planes 0 to 9: the direction of a move on the board as its mover sees it (up, up
-left, up right, left, right, down, down left, down right, a knight's jump to the left, to the right); 10 to 19 the same
-with promotion; 20 to 26 drops of P L N S G B R. Two legal moves of one position never share a label: of two pieces on
-one line to the same square, one stands in the other's way, and a jump has one origin.
+A label is plane * 81 + destination. Planes 0 to 9: the direction of a move on the board as its mover sees it
+(up, up left, up right, left, right, down, down left, down right, a knight's jump to the left, to the right);
+10 to 19 the same with promotion; 20 to 26 drops of P L N S G B R. Two legal moves of one position never share
+a label: of two pieces on one line to one square, the nearer is in the way, and a jump has one origin.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei._native import Move
-from keisei.shogi.bod import KANJI_NUMBERS
+from keisei.shogi.bod import BOARD_KANJI, KANJI_NUMBERS
 from keisei.shogi.diagram import HAND_ORDER, RANKS, Diagram
 from keisei.shogi.outcome import Color
 
@@ -30,8 +30,7 @@ def _glyphs(names: str, art: str) -> dict[str, _Mask]:
     return {name: np.array([[dot == "#" for dot in row] for row in rows]) for name, rows in pairs}
 
 
-# 歩香桂銀金, 角飛玉と杏, 圭全馬龍
-_SIGNS = _glyphs("P N L S G", """
+_SIGNS = _glyphs("歩 香 桂 銀 金", """
 .......#....... .........###... ...#......#.... ...#....######. .......#.......
 ...#...#....... ...######...... ...#......#.... ..#.#...#....#. ......#.#......
 ...#...#####... .......#....... ...#...#######. .#...#..#....#. .....#...#.....
@@ -47,7 +46,7 @@ _SIGNS = _glyphs("P N L S G", """
 .........#..... ...#.......#... ...#......#.... ...###..#.#.#.. ....#..#..#....
 ......###...... ...#.......#... ...#..######### ####....##...#. .......#.......
 ..####......... ...#########... ...#........... .......##.....# ###############
-""") | _glyphs("B R K +P +L", """
+""") | _glyphs("角 飛 玉 と 杏", """
 ....#.......... .#########...#. .#############. ....#.......... .......#.......
 ....#######.... .........#..#.. .......#....... ....#.......... .......#.......
 ...#.....#..... .....#...#.#... .......#....... ....#......##.. ###############
@@ -63,7 +62,7 @@ _SIGNS = _glyphs("P N L S G", """
 ..#..........#. ...#...#..#...# .......#....... ..#............ ...#.......#...
 .#...........#. ..#....#...#..# .......#....... ...##......##.. ...#########...
 #..........##.. ##.....#....##. ############### .....######.... ...#.......#...
-""") | _glyphs("+N +S +B +R", """
+""") | _glyphs("圭 全 馬 龍", """
 .......#....... .......#....... ..###########.. ...#....#......
 .......#....... ......#.#...... ..#....#....... .#####..#######
 .......#....... .....#...#..... ..#....#....... .#...#..#......
@@ -137,19 +136,18 @@ def _paste(image: _Image, tile: _Image, x: int, y: int) -> None:
     image[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
 
 
-def _stamp(
-    image: _Image, mask: _Mask, center_x: int, center_y: int, scale: int = 1, ink: _Rgb = _INK
-) -> None:
+def _stamp(image: _Image, mask: _Mask, x: int, y: int, scale: int = 1, ink: _Rgb = _INK) -> None:
+    """Draw an enlarged bitmap with its middle at x, y."""
     mask = mask.repeat(scale, axis=0).repeat(scale, axis=1)
     height, width = mask.shape
-    x, y = center_x - width // 2, center_y - height // 2
-    image[y : y + height, x : x + width][mask] = ink
+    left, top = x - width // 2, y - height // 2
+    image[top : top + height, left : left + width][mask] = ink
 
 
-def _write(image: _Image, text: str, center_x: int, center_y: int, cell: int) -> None:
+def _write(image: _Image, text: str, x: int, y: int, cell: int) -> None:
     gap = np.zeros((7, 1), dtype=np.bool_)
     parts = [part for sign in text for part in (gap, _NUMBERS[sign])][1:]
-    _stamp(image, np.hstack(parts), center_x, center_y, _scale(cell))
+    _stamp(image, np.hstack(parts), x, y, _scale(cell))
 
 
 def _body(size: int) -> _Mask:
@@ -179,7 +177,7 @@ def _tile(piece: str, cell: int, ground: _Rgb) -> _Image:
         tile[body] = _EDGE
         tile[_inside(body, (cell + 18) // 40)] = _WOOD
         lower = size // 2 + min(cell // 20, (size - 15 * scale) // 2)  # where the piece is wider
-        _stamp(tile, _SIGNS[piece], size // 2, lower, scale, _RED if piece[0] == "+" else _INK)
+        _stamp(tile, _SIGNS[BOARD_KANJI[piece]], size // 2, lower, scale, _RED if piece[0] == "+" else _INK)
     return tile
 
 

@@ -1,8 +1,8 @@
 """Numbers for the network: packed positions, planes and action indices, all seen by the side to move.
 
 In: games, SFENs, or packed positions, N at a time. Out: numpy arrays, new ones or the caller's (`out`).
-A packed position is 104 bytes that hold board, hands, side, ply, maximum length, check and how often the position
-stood before in its game; `PACKED` names their parts. docs/shogi.md has planes and actions by index.
+A packed position is 104 bytes that hold board, hands, side, ply, maximum length, check and how often the
+position stood before in its game; `PACKED` names their parts. docs/shogi.md has planes and actions by index.
 Work on packed positions is native, takes `threads` threads and does not hold the GIL.
 """
 
@@ -86,7 +86,7 @@ def planes(
 def legal_actions(
     packed: Packed, *, offsets: npt.NDArray[np.int32] | None = None, threads: int = 1
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return (offsets [N + 1], actions [offsets[N]]), both int32: row i has actions[offsets[i]:offsets[i + 1]].
+    """Return int32 (offsets [N + 1], actions [offsets[N]]): row i has actions[offsets[i]:offsets[i + 1]].
 
     They are the position's; that its game may be over, by length or repetition, is not looked at.
     Who knows the offsets already and gives them saves a third of the time.

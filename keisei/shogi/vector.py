@@ -8,9 +8,10 @@
         for game in games.step(actions, batch):
             ...                                # a FinishedGame: outcome, moves, last position
 
-Everything is seen by the side to move, and a reward is the mover's: batch.rewards[i] is 1, 0 or -1 for the player
-who made actions[i], while batch.planes[i] is what the next player of slot i sees. Where batch.ended[i] is True, that
-is already the beginning of the next game. A side that may declare a win by points after the other's move does so.
+Everything is seen by the side to move, and a reward is the mover's: batch.rewards[i] is 1, 0 or -1 for the
+player who made actions[i], while batch.planes[i] is what the next player of slot i sees. Where batch.ended[i]
+is True, that is already the beginning of the next game. A side that may declare a win by points after the
+other's move does so.
 """
 
 from dataclasses import dataclass
@@ -92,13 +93,13 @@ class VectorGames(_native.VectorGames):
     """`count` games of self-play side by side; a game that ends makes room for the next one in its slot.
 
     threads: how many play; the results are the same for any number.
-    seed: with a game's number it determines that game's beginning, and nothing else is random here. The j-th game of
-        slot i has the number first_number + i + j * stride (stride: `count` if None), so that several vectors can
-        share one sequence of games.
+    seed: with a game's number it determines that game's beginning, and nothing else is random here.
+    first_number, stride: the j-th game of slot i has the number first_number + i + j * stride (`count` if
+        None), so that several vectors can share one sequence of games.
     max_moves, declaration: the rules, as for ShogiGame.
     starts: SFENs from which each game draws one; None is the start position of shogi.
-    random_plies: moves played at random before the players begin. One that would end the game is not played, and the
-        opening is shorter then.
+    random_plies: moves played at random before the players begin. One that would end the game is not played,
+        and the opening is shorter then.
     """
 
     @classmethod

@@ -1,0 +1,140 @@
+"""ShogiEnv: shogi as a Gymnasium environment, one game at a time.
+
+Without an opponent the agent plays both sides in turn: an observation is always that of the side to move, and
+the reward of a step is that of the side that has just moved, the opposite of what it means to the next one.
+With an opponent the agent plays one side, every observation before the end of the game is its own, and so is
+every reward.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from keisei.envs.table import RENDER_MODES, Frame, Setting, Table, checked_render_mode, render
+from keisei.shogi import RulesError
+from keisei.shogi.encoding import ACTIONS, PLANES
+from keisei.shogi.outcome import Color, Outcome, Reason
+
+Observation = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+_BEGINNINGS = 100  # how often reset() tries to find a game that lasts until the agent's first move
+
+Opponent = Callable[[Observation, Mask], int]  # (planes [46, 9, 9], legal actions [13527]) → action
+
+
+def observation_space() -> "spaces.Space[Observation]":
+    """Return the space of one observation."""
+    return cast("spaces.Space[Observation]", spaces.Box(0.0, 1.0, (PLANES, 9, 9), np.float32))
+
+
+class ShogiEnv(gymnasium.Env[Observation, np.int64]):
+    """A game of shogi; registered as keisei/Shogi-v0.
+
+    opponent: None (self-play), "random", or a function of observation and mask that returns a legal action.
+    agent_color: with an opponent, the agent's side: "black", "white", or "random", drawn anew for each game.
+    illegal_action: "lose" ends the game as the rules of shogi do, reward -1; "raise" is a RulesError.
+    max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": RENDER_MODES,
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        *,
+        opponent: Opponent | Literal["random"] | None = None,
+        agent_color: Literal["black", "white", "random"] = "random",
+        illegal_action: Literal["lose", "raise"] = "lose",
+        max_moves: int | None = 512,
+        declaration: str = "27",
+        starts: Sequence[str] | None = None,
+        random_plies: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        if not (opponent is None or opponent == "random" or callable(opponent)):
+            raise ValueError(f"opponent is {opponent!r}, expected None, 'random' or a function")
+        if agent_color not in ("black", "white", "random"):
+            raise ValueError(f"agent_color is {agent_color!r}, expected 'black', 'white' or 'random'")
+        if illegal_action not in ("lose", "raise"):
+            raise ValueError(f"illegal_action is {illegal_action!r}, expected 'lose' or 'raise'")
+        self.render_mode = checked_render_mode(render_mode)
+        self.observation_space = observation_space()
+        self.action_space = spaces.Discrete(ACTIONS)
+        self._opponent: Opponent | None = self._random_action if opponent == "random" else opponent
+        self._agent_color = agent_color
+        self._illegal_loses = illegal_action == "lose"
+        self._table = Table(Setting(max_moves, declaration, starts, random_plies))
+        self._outcome: Outcome | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a game; the opponent makes its move first if it has the first move. Options: none."""
+        super().reset(seed=seed, options=options)
+        for _ in range(_BEGINNINGS):
+            self._begin()
+            if not self._outcome:
+                return self._table.observation(), self._info()
+        raise RulesError(f"the opponent has ended {_BEGINNINGS} games before the agent's first move")
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play an action, and the opponent's answer if there is one; nothing is ever truncated."""
+        if self._outcome:
+            raise RulesError(f"the game is over, {self._outcome}: reset() begins the next one")
+        if not self.action_space.contains(action):
+            raise ValueError(f"action is {action!r}, expected an integer from 0 to {ACTIONS - 1}")
+        mover = self._table.turn
+        try:
+            self._table.play(int(action))
+            self._outcome = self._table.outcome()
+        except RulesError:
+            if not self._illegal_loses:
+                raise
+            self._outcome = Outcome(mover.opponent, Reason.ILLEGAL_MOVE)
+        if self._opponent is not None and not self._outcome:
+            self._let_opponent_play(self._opponent)
+        winner = self._outcome.winner if self._outcome else None
+        reward = 0.0 if winner is None else 1.0 if winner is mover else -1.0
+        return self._table.observation(), reward, self._outcome is not None, False, self._info()
+
+    def action_masks(self) -> Mask:
+        """Return the legal actions, bool [13527], under the name that sb3-contrib looks for."""
+        return self._table.mask() if not self._outcome else np.zeros(ACTIONS, np.bool_)
+
+    def render(self) -> Frame | None:
+        """Return the board as a BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
+        return render(self._table.game, self.render_mode) if self.render_mode else None
+
+    def _begin(self) -> None:
+        self._table.begin(int(self.np_random.integers(2**63)), 0)
+        self._outcome = None
+        if self._opponent is None:
+            return
+        colors = {"black": Color.BLACK, "white": Color.WHITE}
+        agent = colors.get(self._agent_color) or Color(int(self.np_random.integers(2)))
+        if self._table.turn is not agent:
+            self._let_opponent_play(self._opponent)
+
+    def _let_opponent_play(self, opponent: Opponent) -> None:
+        self._table.play(int(opponent(self._table.observation(), self._table.mask())))
+        self._outcome = self._table.outcome()
+
+    def _random_action(self, _: Observation, mask: Mask) -> int:
+        return int(self.np_random.choice(np.flatnonzero(mask)))
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "action_mask": self.action_masks().view(np.int8),  # as action_space.sample() takes it
+            "to_move": int(self._table.turn),
+            "ply": self._table.game.ply,
+        }
+        if self._outcome:
+            winner = self._outcome.winner
+            info |= {"winner": -1 if winner is None else int(winner), "reason": str(self._outcome.reason)}
+        return info

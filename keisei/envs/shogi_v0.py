@@ -1,0 +1,129 @@
+"""Shogi for PettingZoo: env() is an AEC environment with two agents.
+
+    from keisei.envs import shogi_v0
+    env = shogi_v0.env()
+
+player_0 is Black and player_1 is White. An observation is a dict: "observation", float32 [46, 9, 9], the
+board as that agent sees it, and "action_mask", int8 [13527], all zero while it is the other's turn. Rewards
+come with the end of the game: 1 and -1, or 0 for both.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+
+try:
+    from pettingzoo import AECEnv
+    from pettingzoo.utils import wrappers
+except ImportError as error:
+    raise ImportError("keisei.envs.shogi_v0 needs PettingZoo: pip install 'keisei[gym]'") from error
+
+from keisei.envs.shogi_env import observation_space
+from keisei.envs.table import RENDER_MODES, Frame, Setting, Table, checked_render_mode, render
+from keisei.shogi.encoding import ACTIONS
+from keisei.shogi.outcome import Color
+
+_AGENTS = {"player_0": Color.BLACK, "player_1": Color.WHITE}
+_NAMES = list(_AGENTS)
+
+
+def env(**options: Any) -> "AECEnv[str, Any, Any]":
+    """Return the environment as PettingZoo's users know it: an illegal action ends the game and loses it."""
+    wrapped = wrappers.TerminateIllegalWrapper(raw_env(**options), illegal_reward=-1)
+    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
+
+
+class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[misc] # noqa: N801
+    """Shogi for two agents; an illegal action is a RulesError.
+
+    max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": RENDER_MODES,
+        "name": "shogi_v0",
+        "is_parallelizable": False,
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        *,
+        max_moves: int | None = 512,
+        declaration: str = "27",
+        starts: Sequence[str] | None = None,
+        random_plies: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.render_mode = checked_render_mode(render_mode)
+        self.possible_agents = _NAMES[:]
+        self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in _AGENTS}
+        self.observation_spaces = {
+            agent: spaces.Dict(
+                {
+                    "observation": observation_space(),
+                    "action_mask": spaces.Box(0, 1, (ACTIONS,), np.int8),
+                }
+            )
+            for agent in _AGENTS
+        }
+        self._table = Table(Setting(max_moves, declaration, starts, random_plies))
+        self._random, _ = seeding.np_random()
+
+    def observation_space(self, agent: str) -> "spaces.Space[Any]":
+        """Return the space of an agent's observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> "spaces.Space[Any]":
+        """Return the space of an agent's actions."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:  # noqa: ARG002
+        """Begin a game, the same one for the same seed. Options: none."""
+        if seed is not None:
+            self._random, _ = seeding.np_random(seed)
+        self._table.begin(int(self._random.integers(2**63)), 0)
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self.agent_selection = _NAMES[self._table.turn]
+
+    def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
+        """Return the board as an agent sees it, and its legal actions if it is its turn."""
+        color = _AGENTS[agent]
+        mask = self._table.mask() if color is self._table.turn else np.zeros(ACTIONS, np.bool_)
+        return {"observation": self._table.observation(color), "action_mask": mask.view(np.int8)}
+
+    def step(self, action: int | None) -> None:
+        """Play the selected agent's action."""
+        if self.terminations[self.agent_selection]:
+            self._was_dead_step(action)
+            return
+        if action is None:
+            raise ValueError("action is None, but the game is not over")
+        mover = self.agent_selection
+        self._cumulative_rewards[mover] = 0.0
+        self._table.play(int(action))
+        self.agent_selection = _NAMES[self._table.turn]
+        if outcome := self._table.outcome():
+            for agent, color in _AGENTS.items():
+                draw = outcome.winner is None
+                self.rewards[agent] = 0.0 if draw else 1.0 if outcome.winner is color else -1.0
+                self.terminations[agent] = True
+                self.infos[agent] = {"outcome": str(outcome)}
+        self._accumulate_rewards()
+
+    def render(self) -> Frame | None:
+        """Return the board as a BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
+        return render(self._table.game, self.render_mode) if self.render_mode else None
+
+    def close(self) -> None:
+        """Nothing is held open."""

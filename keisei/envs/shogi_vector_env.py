@@ -1,0 +1,121 @@
+"""ShogiVectorEnv: the native vector of games as a gymnasium.vector.VectorEnv.
+
+Self-play in every slot: observations are those of the sides to move, a reward is that of the side that has
+just moved. A finished game is followed by the next one in the same step (AutoresetMode.SAME_STEP); its last
+observation and its result are in the infos.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from keisei.envs.shogi_env import observation_space
+from keisei.envs.table import RENDER_MODES, Frame, Setting, checked_render_mode, render
+from keisei.shogi import encoding
+from keisei.shogi.vector import Batch, FinishedGame
+
+_Array = npt.NDArray[Any]
+
+
+class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
+    """`num_envs` games of self-play at once; gymnasium.make_vec("keisei/Shogi-v0", num_envs=64) makes one.
+
+    threads: native threads; the results are the same for any number.
+    copy: hand out copies of observations, rewards and so on; without, they are overwritten by the next step.
+    max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
+    An illegal action is a RulesError, and then nothing was played in any game.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": RENDER_MODES,
+        "render_fps": 2,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        threads: int = 1,
+        copy: bool = True,
+        max_moves: int | None = 512,
+        declaration: str = "27",
+        starts: Sequence[str] | None = None,
+        random_plies: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        self.num_envs = num_envs
+        self.render_mode = checked_render_mode(render_mode)
+        self.single_observation_space = observation_space()
+        self.single_action_space = spaces.Discrete(encoding.ACTIONS)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._setting = Setting(max_moves, declaration, starts, random_plies)
+        self._threads = threads
+        self._copy = copy
+        self._games = self._setting.vector(num_envs, threads=threads)
+        self._planes = np.zeros((num_envs, encoding.PLANES, 9, 9), np.float32)
+        shared = Batch.empty(num_envs, planes=False)
+        self._batch = Batch(
+            shared.rewards, shared.ended, shared.packed, shared.offsets, shared.actions, self._planes
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[_Array, dict[str, Any]]:
+        """Begin new games in all slots, the same ones for the same seed."""
+        if options and options.get("reset_mask") is not None:
+            raise ValueError("reset_mask is of no use here: each game is followed by the next one by itself")
+        super().reset(seed=seed)
+        new_seed = int(self.np_random.integers(2**63))
+        self._games = self._setting.vector(self.num_envs, seed=new_seed, threads=self._threads)
+        self._games.observe(self._batch)
+        return self._given(self._planes), self._infos([])
+
+    def step(self, actions: _Array) -> tuple[_Array, _Array, _Array, _Array, dict[str, Any]]:
+        """Play one legal action in every game."""
+        finished = self._games.step(np.ascontiguousarray(actions, np.int32), self._batch)
+        truncated = np.zeros(self.num_envs, np.bool_)
+        observations, rewards = self._given(self._planes), self._given(self._batch.rewards)
+        return observations, rewards, self._given(self._batch.ended), truncated, self._infos(finished)
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return the legal actions as a dense mask, bool [N, 13527]."""
+        return encoding.legal_mask(self._batch.packed, threads=self._threads)
+
+    def legal_actions(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return (offsets [N + 1], actions): game i may play actions[offsets[i]:offsets[i + 1]].
+
+        Far cheaper than a dense mask; overwritten by the next step.
+        """
+        return self._batch.offsets, self._batch.actions[: self._batch.offsets[-1]]
+
+    def render(self) -> tuple[Frame, ...] | None:
+        """Return a text or a picture of every game."""
+        if self.render_mode is None:
+            return None
+        games = map(self._games.game, range(self.num_envs))
+        return tuple(render(game, self.render_mode) for game in games)
+
+    def _given(self, array: _Array) -> _Array:
+        return array.copy() if self._copy else array
+
+    def _infos(self, finished: list[FinishedGame]) -> dict[str, Any]:
+        everyone = np.ones(self.num_envs, np.bool_)
+        infos: dict[str, Any] = {"to_move": encoding.turns(self._batch.packed), "_to_move": everyone}
+        for game in finished:
+            winner = game.outcome.winner
+            final = {
+                "winner": -1 if winner is None else int(winner),
+                "reason": str(game.outcome.reason),
+                "length": len(game.moves),
+                "game": game.number,
+            }
+            last = encoding.planes(game.last[None])[0]
+            infos = self._add_info(infos, {"final_obs": last, "final_info": final}, game.slot)
+        return infos

@@ -1,0 +1,98 @@
+"""One game as every environment plays it: beginnings, action indices, observations, pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.envs.board_image import draw_rgb
+from keisei.shogi import RulesError, ShogiGame, encoding
+from keisei.shogi.outcome import Color, Outcome
+from keisei.shogi.vector import VectorGames
+
+RENDER_MODES = ["ansi", "rgb_array"]
+Frame = str | npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Which games are played; the fields are those of VectorGames."""
+
+    max_moves: int | None = 512
+    declaration: str = "27"
+    starts: Sequence[str] | None = None
+    random_plies: int = 0
+
+    def vector(self, count: int, *, seed: int = 0, first_number: int = 0, threads: int = 1) -> VectorGames:
+        """Return a vector of such games."""
+        return VectorGames(
+            count,
+            threads=threads,
+            seed=seed,
+            max_moves=self.max_moves,
+            declaration=self.declaration,
+            starts=None if self.starts is None else list(self.starts),
+            random_plies=self.random_plies,
+            first_number=first_number,
+        )
+
+
+class Table:
+    """A game in progress, played by action indices."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self.begin(0, 0)
+
+    def begin(self, seed: int, number: int) -> None:
+        """Set up the game that a vector with this seed would begin under this number."""
+        self.game: ShogiGame = self._setting.vector(1, seed=seed, first_number=number).game(0)
+
+    @property
+    def turn(self) -> Color:
+        """The side to move."""
+        return self.game.turn
+
+    def outcome(self) -> Outcome | None:
+        """Return how the game ended; None while it goes on."""
+        return self.game.outcome()
+
+    def play(self, action: int) -> None:
+        """Play a legal action, and declare the other side's win if it may; RulesError if it is not legal."""
+        try:
+            self.game.push(encoding.move_of(action, self.turn))
+        except RulesError as error:
+            raise RulesError(f"illegal action {action}: {error}") from error
+        if self.game.can_declare():
+            self.game.declare()
+
+    def observation(self, viewer: Color | None = None) -> npt.NDArray[np.float32]:
+        """Return the planes, float32 [46, 9, 9], as the side to move (or a given side) sees the board."""
+        packed = encoding.pack([self.game])
+        if viewer not in (None, self.turn):
+            flags = packed.view(encoding.PACKED)["flags"]
+            flags ^= 1  # the other side's view …
+            flags &= 0b1101  # … in which the check is not its own
+        return encoding.planes(packed).reshape(encoding.PLANES, 9, 9)
+
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Return the legal actions, bool [13527]; none once the game is over."""
+        if self.outcome():
+            return np.zeros(encoding.ACTIONS, np.bool_)
+        return encoding.legal_mask(encoding.pack([self.game])).reshape(encoding.ACTIONS)
+
+
+def render(game: ShogiGame, mode: str) -> Frame:
+    """Return a game's board as text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
+    if mode == "ansi":
+        return str(game)
+    history = game.history
+    return draw_rgb(game.sfen(), history[-1] if history else None)
+
+
+def checked_render_mode(mode: str | None) -> str | None:
+    """Return a render mode that exists, or None for none; anything else is a ValueError."""
+    if mode is not None and mode not in RENDER_MODES:
+        raise ValueError(f"render_mode is {mode!r}, expected None, 'ansi' or 'rgb_array'")
+    return mode
