@@ -280,7 +280,6 @@ nb::list step_games(SharedGames& self, nb::handle chosen, nb::handle rewards, nb
                     nb::handle planes, nb::handle offsets, nb::handle actions, nb::handle mask) {
     const Use games(self);
     const int n = games->slots();
-    if (chosen.is_none()) raise_value_error("there is no step without actions");
     const Array<int32_t> choice(chosen, "chosen actions", {n}, false);
     const Array<float> reward(rewards, "rewards", {n}, true);
     const Array<bool> end(ended, "ended", {n}, true);
