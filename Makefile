@@ -16,7 +16,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-slow lint bench test-engine sanitize fuzz tools clean
+.PHONY: help build test test-slow lint bench test-engine sanitize tsan fuzz tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,15 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 # Capture by sys, not by file descriptor, which would swallow a sanitizer's report.
 sanitize: $(SANITIZED)/.built  ## the rules' tests under ASan and UBSan
 	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys tests/shogi
+
+# Without Python, which is not built for it. Addresses are not randomised: ThreadSanitizer wants them in its own places.
+RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))
+build/vector_threads: tests/native/vector_threads.cpp $(RULES) $(wildcard native/*.h)
+	@mkdir -p build
+	$(CXX) -std=c++20 -O1 -g -fsanitize=thread -pthread -Inative $< $(RULES) -o $@
+
+tsan: build/vector_threads  ## the vector of games under ThreadSanitizer
+	TSAN_OPTIONS=halt_on_error=1 setarch $$(uname -m) -R build/vector_threads
 
 fuzz: $(SANITIZED)/.built  ## the readers against damaged input, under ASan and UBSan, FUZZ_SECONDS long
 	$(RUN_SANITIZED) $(SANITIZED)/bin/python scripts/fuzz_readers.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

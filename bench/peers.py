@@ -1,0 +1,187 @@
+"""The shogi environments a Python user could pick instead of ours: random play with each of them.
+
+Every function plays that many steps of uniformly random legal moves and returns steps a second. A step holds
+what an agent needs: observation planes, a dense mask of the legal actions, a choice, the move, the question
+whether the game is over, and the restart. Imports, tables and compilation are not timed. One thread each.
+Peers are optional and imported on use; cshogi is under the GPL and serves for comparison only.
+"""
+
+import functools
+import importlib
+import importlib.util
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+CSHOGI_PLANES = 104  # 14 kinds of piece and up to 38 pieces in hand, for each side
+CSHOGI_LABELS = 2187  # 27 directions and drops × 81 squares; envpool numbers them alike
+CSHOGI_MOVE = 0x7FFF  # the part of a move that its label follows from: target, origin, promotion
+
+
+@functools.cache
+def cshogi_labels() -> tuple[list[int], list[int]]:
+    """For each side the action of a move, by the move's low 15 bits."""
+    label_of = importlib.import_module("cshogi.dlshogi").make_move_label
+    sides: tuple[list[int], list[int]] = ([0] * (CSHOGI_MOVE + 1), [0] * (CSHOGI_MOVE + 1))
+    shared = list(range(CSHOGI_LABELS))  # one int object for each label keeps the tables in the cache
+    for turn, labels in enumerate(sides):
+        for origin in range(81 + 7):  # a square, or past the board a kind of piece to drop
+            for target in range(81):
+                for promotion in range(2 if origin < 81 else 1):
+                    if origin != target:
+                        move = target | origin << 7 | promotion << 14
+                        labels[move] = shared[label_of(move, turn)]
+    return sides
+
+
+def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
+    """One game at a time, the fastest of several loops: cshogi's planes, a bytearray mask filled by table."""
+    cshogi, np = importlib.import_module("cshogi"), importlib.import_module("numpy")
+    board, choose, labels = cshogi.Board(), random.Random(seed).random, cshogi_labels()
+    planes = np.zeros((CSHOGI_PLANES, 9, 9), np.float32)
+    plane_bytes = planes.reshape(-1).view(np.uint8)  # np.fill is four times as fast on bytes as on floats
+    write_planes = board.piece_planes, board.piece_planes_rotate  # as black or white sees them; ones only
+    mask, no_moves = bytearray(CSHOGI_LABELS), bytes(CSHOGI_LABELS)  # np.frombuffer(mask, bool) is the array
+    first = board.zobrist_hash()
+    seen, plies, played = {first: 1}, 0, 0
+    start = time.perf_counter()
+    while played < steps:
+        turn = plies & 1
+        plane_bytes.fill(0)
+        write_planes[turn](planes)
+        moves, side = [*board.legal_moves], labels[turn]
+        mask[:] = no_moves
+        for move in moves:
+            mask[side[move & CSHOGI_MOVE]] = 1
+        over = not moves
+        if moves:
+            board.push(moves[int(choose() * len(moves))])
+            played, plies, position = played + 1, plies + 1, board.zobrist_hash()
+            seen[position] = times = seen.get(position, 0) + 1
+            if times == 4:  # is_draw() speaks up at the second time, but tells whose perpetual check it was
+                over = board.is_draw() != cshogi.NOT_REPETITION
+            over = over or plies >= max_moves
+        if over:
+            board.reset()
+            seen, plies = {first: 1}, 0
+    return played / (time.perf_counter() - start)
+
+
+def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
+    """One game at a time; its observer writes into one array, the mask is filled from legal_actions()."""
+    pyspiel = importlib.import_module("pyspiel")
+    observation = importlib.import_module("open_spiel.python.observation")
+    game, choose = pyspiel.load_game("shogi"), random.Random(seed).random
+    observer, size = observation.make_observation(game), game.num_distinct_actions()
+    mask, no_moves = bytearray(size), bytes(size)
+    state, plies = game.new_initial_state(), 0
+    start = time.perf_counter()
+    for _ in range(steps):
+        observer.set_from(state, plies & 1)
+        actions = state.legal_actions()
+        mask[:] = no_moves
+        for action in actions:
+            mask[action] = 1
+        state.apply_action(actions[int(choose() * len(actions))])
+        plies += 1
+        if state.is_terminal() or plies >= max_moves:
+            state, plies = game.new_initial_state(), 0
+    return steps / (time.perf_counter() - start)
+
+
+def envpool_loop(steps: int, _max_moves: int, seed: int, envs: int = 16) -> float:
+    """A synchronous pool with one worker thread; games end at its own limit of 512 moves."""
+    envpool, np = importlib.import_module("envpool"), importlib.import_module("numpy")
+    pool = envpool.make("Shogi-v1", env_type="gymnasium", num_envs=envs, num_threads=1, seed=seed)
+    choose, restarts = np.random.default_rng(seed), 0
+    mask, rounds = pool.reset()[1]["legal_action_mask"], max(1, steps // envs)
+    start = time.perf_counter()
+    for _ in range(rounds):
+        legal, counts = np.flatnonzero(mask), np.count_nonzero(mask, axis=1)
+        picks = counts.cumsum() - counts + (choose.random(envs) * counts).astype(np.intp)
+        _, _, terminated, truncated, info = pool.step((legal[picks] % mask.shape[1]).astype(np.int32))
+        mask = info["legal_action_mask"]
+        restarts += np.count_nonzero(terminated | truncated)  # the next step of these plays no move
+    return float((rounds * envs - restarts) / (time.perf_counter() - start))
+
+
+@functools.cache
+def pgx_play(envs: int, max_moves: int) -> tuple[Any, Any]:
+    """Fresh states of a seed, and a compiled step with the choice before it and the restart after it."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("NPROC", "1")  # XLA's threads; read once, when jax starts
+    jax, pgx = importlib.import_module("jax"), importlib.import_module("pgx")
+    jnp, env = jax.numpy, pgx.make("shogi")
+
+    def play(state: Any, fresh: Any, key: Any) -> tuple[Any, Any]:
+        key, now = jax.random.split(key)
+        legal = jnp.cumsum(state.legal_action_mask, axis=1, dtype=jnp.int32)
+        picks = jax.random.randint(now, (envs,), 0, legal[:, -1])
+        state = jax.vmap(env.step)(state, jnp.argmax(legal > picks[:, None], axis=1))
+        over = state.terminated | state.truncated | (state._step_count >= max_moves)
+
+        def restart(new: Any, old: Any) -> Any:
+            return jnp.where(over.reshape((envs,) + (1,) * (old.ndim - 1)), new, old)
+
+        return jax.tree.map(restart, fresh, state), key
+
+    def fresh(seed: int) -> Any:
+        return jax.vmap(env.init)(jax.random.split(jax.random.PRNGKey(seed), envs))
+
+    return jax.jit(fresh), jax.jit(play)
+
+
+def pgx_loop(steps: int, max_moves: int, seed: int, envs: int = 8) -> float:
+    """A compiled batch on the CPU, where bigger ones are slower; at most 512 moves a game."""
+    init, play = pgx_play(envs, max_moves)
+    jax = importlib.import_module("jax")
+    fresh, rounds = init(seed), max(1, steps // envs)
+    state, key = jax.block_until_ready(play(fresh, fresh, jax.random.PRNGKey(seed)))  # compiles
+    start = time.perf_counter()
+    for _ in range(rounds):
+        state, key = play(state, fresh, key)
+        jax.block_until_ready(state)
+    return rounds * envs / (time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A peer: what to look for and install, how to run it, and what its figure stands for."""
+
+    module: str
+    install: str
+    play: Callable[[int, int, int], float]  # steps, max_moves, seed → steps a second
+    steps: int  # about a second's worth on one core
+    output: str
+    rules: str
+
+    def installed(self) -> bool:
+        """Tell whether the peer can be imported, without importing it."""
+        return importlib.util.find_spec(self.module) is not None
+
+
+PEERS: dict[str, Peer] = {
+    "cshogi": Peer(
+        "cshogi", "cshogi numpy", cshogi_loop, 150_000,
+        "104×9×9 float32, 2,187 actions",
+        "mate, fourfold repetition with perpetual check, length; not asked about declarations",
+    ),
+    "open_spiel": Peer(
+        "pyspiel", "open_spiel", open_spiel_loop, 50_000,
+        "45×9×9 float32, 13,689 actions",
+        "mate, fourfold repetition with perpetual check, length, its own rules of entered kings",
+    ),
+    "envpool": Peer(
+        "envpool", "envpool", envpool_loop, 2_000,
+        "9×9×119 bool for each of the two players, 2,187 actions",
+        "mate and its own limit of 512 moves; no repetition, no declaration",
+    ),
+    "pgx": Peer(
+        "pgx", "pgx jax", pgx_loop, 800,
+        "9×9×119 bool, 2,187 actions",
+        "mate and length, at most 512 moves; no repetition, no declaration",
+    ),
+}  # fmt: skip
