@@ -69,18 +69,23 @@ class Table:
 
     def observation(self, viewer: Color | None = None) -> npt.NDArray[np.float32]:
         """Return the planes, float32 [46, 9, 9], as the side to move (or a given side) sees the board."""
-        packed = encoding.pack([self.game])
-        if viewer not in (None, self.turn):
-            flags = packed.view(encoding.PACKED)["flags"]
-            flags ^= 1  # the other side's view …
-            flags &= 0b1101  # … in which the check is not its own
-        return encoding.planes(packed).reshape(encoding.PLANES, 9, 9)
+        seen = encoding.planes(encoding.pack([self.game])).reshape(encoding.PLANES, 9, 9)
+        return seen if viewer in (None, self.turn) else _from_the_other_side(seen)
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, bool [13527]; none once the game is over."""
         if self.outcome():
             return np.zeros(encoding.ACTIONS, np.bool_)
         return encoding.legal_mask(encoding.pack([self.game])).reshape(encoding.ACTIONS)
+
+
+def _from_the_other_side(seen: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the planes as the side that is not to move sees the board; a check is not its own."""
+    own, enemy = seen[:14, ::-1, ::-1], seen[14:28, ::-1, ::-1]
+    own_hand, enemy_hand = seen[28:35], seen[35:42]
+    is_black, length_and_repetition, check = seen[42:43], seen[43:45], seen[45:]
+    parts = [enemy, own, enemy_hand, own_hand, 1 - is_black, length_and_repetition, np.zeros_like(check)]
+    return np.concatenate(parts)
 
 
 def render(game: ShogiGame, mode: str) -> Frame:

@@ -1,0 +1,90 @@
+"""The PettingZoo environment: what PettingZoo's own tests ask, and whose reward is whose."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, seed_test
+
+from keisei.envs import shogi_v0
+from keisei.shogi import Color, RulesError, ShogiGame, encoding
+
+MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"max_moves": 12}, {"starts": ["4k4/9/9/9/9/9/9/9/4K4 w - 1"], "render_mode": "ansi"}]
+)
+@pytest.mark.parametrize("make", [shogi_v0.env, shogi_v0.raw_env])
+def test_the_api_test_passes(make: Any, options: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        # It would rather have no dictionaries, which all games with an action mask are.
+        warnings.filterwarnings("ignore", message="Observation space for each agent probably should be")
+        warnings.filterwarnings("ignore", message="Observation is not a NumPy array")
+        api_test(make(**options), num_cycles=300)
+
+
+def test_the_seed_test_passes() -> None:
+    seed_test(lambda: shogi_v0.env(random_plies=6, max_moves=30), num_cycles=100)
+
+
+def test_a_seed_names_the_game() -> None:
+    env = shogi_v0.env(random_plies=6)
+    seen = []
+    for seed in (1, 1, 2):
+        env.reset(seed=seed)
+        seen.append(env.observe("player_0")["observation"].tobytes())
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_each_agent_sees_its_own_side() -> None:
+    env, game = shogi_v0.raw_env(), ShogiGame()
+    env.reset()
+    random = np.random.default_rng(1)
+    for ply in range(40):
+        mover, other = ("player_0", "player_1") if ply % 2 == 0 else ("player_1", "player_0")
+        assert env.agent_selection == mover
+        own, others = env.observe(mover), env.observe(other)
+        assert np.array_equal(own["observation"], encoding.planes(encoding.pack([game]))[0])
+        assert np.array_equal(own["action_mask"], encoding.legal_mask(encoding.pack([game]))[0])
+        assert not others["action_mask"].any()
+        # The other's own pieces are the mover's enemies, turned around.
+        assert np.array_equal(others["observation"][:14], own["observation"][14:28, ::-1, ::-1])
+        assert np.array_equal(others["observation"][28:35], own["observation"][35:42])
+        assert not others["observation"][45].any()
+        chosen = int(random.choice(np.flatnonzero(own["action_mask"])))
+        game.push(encoding.move_of(chosen, game.turn))
+        env.step(chosen)
+
+
+def test_both_get_their_reward_at_the_end() -> None:
+    env = shogi_v0.env(starts=[MATE_IN_ONE])
+    env.reset()
+    env.step(encoding.action_of("G*5b", Color.BLACK))
+    assert env.rewards == {"player_0": 1.0, "player_1": -1.0}
+    assert env.infos["player_1"] == {"outcome": "black wins by checkmate"}
+    rewards = {}
+    for agent in env.agent_iter():
+        _, rewards[agent], terminated, truncated, _ = env.last()
+        assert (terminated, truncated) == (True, False)
+        env.step(None)
+    assert rewards == {"player_0": 1.0, "player_1": -1.0}
+    assert env.agents == []
+
+
+def test_an_illegal_action_loses_or_is_an_error() -> None:
+    illegal = encoding.action_of("7g7e", Color.BLACK)
+    raw = shogi_v0.raw_env()
+    raw.reset()
+    with pytest.raises(RulesError, match="illegal move 7g7e"):
+        raw.step(illegal)
+    with pytest.raises(ValueError, match="the game is not over"):
+        raw.step(None)
+    env = shogi_v0.env()
+    env.reset()
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        env.step(illegal)
+    assert env.terminations == {"player_0": True, "player_1": True}
+    assert env.rewards["player_0"] == -1

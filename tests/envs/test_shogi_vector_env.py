@@ -1,0 +1,115 @@
+"""The vector environment: the native games behind gymnasium.vector's interface."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
+
+from keisei.envs import ShogiEnv, ShogiVectorEnv
+from keisei.shogi import Color, RulesError, encoding
+from keisei.shogi.vector import VectorGames
+
+COUNT = 6
+
+
+def random_actions(env: ShogiVectorEnv, random: np.random.Generator) -> Any:
+    offsets, actions = env.legal_actions()
+    return np.array([random.choice(actions[offsets[i] : offsets[i + 1]]) for i in range(env.num_envs)])
+
+
+def test_make_vec_makes_it() -> None:
+    env = gymnasium.make_vec("keisei/Shogi-v0", num_envs=COUNT, threads=2)
+    assert isinstance(env, ShogiVectorEnv)
+    assert isinstance(env, VectorEnv)
+    assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    assert env.single_action_space == gymnasium.spaces.Discrete(13_527)
+    assert env.observation_space.shape == (COUNT, 46, 9, 9)
+    observations, _ = env.reset(seed=1)
+    assert env.observation_space.contains(observations)
+    env.close()
+
+
+def test_it_plays_as_gymnasiums_own_vector_of_single_environments() -> None:
+    """The same actions in SyncVectorEnv(autoreset in the same step) over ShogiEnv, from fixed beginnings."""
+    native = ShogiVectorEnv(COUNT, max_moves=40, threads=2)
+    single = SyncVectorEnv([lambda: ShogiEnv(max_moves=40)] * COUNT, autoreset_mode=AutoresetMode.SAME_STEP)
+    random = np.random.default_rng(3)
+    ours, theirs = native.reset(seed=1), single.reset(seed=1)
+    assert np.array_equal(ours[0], theirs[0])
+    ended = 0
+    for _ in range(130):
+        actions = random_actions(native, random)
+        mine: Any = native.step(actions)
+        other: Any = single.step(actions)
+        for part in range(4):
+            assert np.array_equal(mine[part], other[part])
+        assert np.array_equal(mine[4]["to_move"], other[4]["to_move"])
+        assert np.array_equal(native.action_masks(), other[4]["action_mask"])
+        for slot in np.flatnonzero(mine[2]):
+            ended += 1
+            assert np.array_equal(mine[4]["final_obs"][slot], other[4]["final_obs"][slot])
+            for key in ("winner", "reason"):
+                assert mine[4]["final_info"][key][slot] == other[4]["final_info"][key][slot]
+        for key in ("_final_obs", "_final_info"):
+            assert np.array_equal(mine[4].get(key, mine[2]), mine[2])
+    assert ended >= 3 * COUNT
+
+
+def test_wrappers_of_gymnasium_work_on_it() -> None:
+    env = DictInfoToList(RecordEpisodeStatistics(ShogiVectorEnv(COUNT, max_moves=20)))
+    env.reset(seed=1)
+    random = np.random.default_rng(1)
+    shogi = env.unwrapped
+    assert isinstance(shogi, ShogiVectorEnv)
+    for _ in range(20):
+        _, _, terminated, _, infos = env.step(random_actions(shogi, random))
+    assert terminated.all()
+    assert [info["episode"]["l"] for info in infos] == [20] * COUNT
+    assert [info["final_info"]["length"] for info in infos] == [20] * COUNT
+
+
+def test_results_are_copies_unless_not_wanted() -> None:
+    for copy in (True, False):
+        env = ShogiVectorEnv(2, copy=copy)
+        first, _ = env.reset(seed=1)
+        before = first.copy()
+        second, *_ = env.step(random_actions(env, np.random.default_rng(1)))
+        assert np.array_equal(first, before) is copy
+        assert np.shares_memory(first, second) is not copy
+
+
+def test_a_seed_names_the_games() -> None:
+    env = ShogiVectorEnv(COUNT, random_plies=8)
+    first, again, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(env.reset()[0], env.reset()[0])
+
+
+def test_an_illegal_action_is_an_error_and_plays_nothing() -> None:
+    env = ShogiVectorEnv(3)
+    env.reset(seed=1)
+    legal = random_actions(env, np.random.default_rng(1))
+    wrong = legal.copy()
+    wrong[2] = encoding.action_of("7g7e", Color.BLACK)
+    with pytest.raises(RulesError, match=r"illegal action \d+ \(7g7e\) in slot 2"):
+        env.step(wrong)
+    observations, *_, infos = env.step(legal)
+    assert infos["to_move"].tolist() == [1, 1, 1]
+    assert np.allclose(observations[:, 43], 1 / 512)
+
+
+def test_a_reset_of_some_games_is_refused() -> None:
+    env = ShogiVectorEnv(2)
+    with pytest.raises(ValueError, match="reset_mask is of no use here"):
+        env.reset(options={"reset_mask": np.array([True, False])})
+
+
+def test_it_draws_every_board() -> None:
+    env = ShogiVectorEnv(2, render_mode="ansi")
+    env.reset(seed=1)
+    assert env.render() == (str(VectorGames(1).game(0)),) * 2
+    assert ShogiVectorEnv(2).render() is None
