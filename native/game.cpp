@@ -40,10 +40,12 @@ void Game::restart(const Position& start) {
     first.key = start.key();
     first.in_check = start.in_check();
     plies_.push_back(first);
+    seen_.reset();
+    seen_.set(first.key % seen_.size());
 }
 
 Game::Game(const Game& other)
-    : position_(other.position_), rules_(other.rules_), ended_by_player_(other.ended_by_player_), moves_(other.moves_),
+    : position_(other.position_), rules_(other.rules_), seen_(other.seen_), ended_by_player_(other.ended_by_player_), moves_(other.moves_),
       moves_known_(other.moves_known_) {
     plies_.reserve(other.plies_.capacity());  // a copied vector would have no room for the next move
     plies_ = other.plies_;
@@ -151,11 +153,13 @@ void Game::push_legal(Move m) {
     ply.in_check = position_.in_check();
     const size_t now = plies_.size();
     if (ply.in_check) ply.check_run = (now >= 2 ? plies_[now - 2].check_run : 0) + 1;
-    for (size_t back = 4; back <= now; back += 2)
-        if (plies_[now - back].key == ply.key) {
-            ply.earlier = uint8_t(plies_[now - back].earlier + 1);
-            break;
-        }
+    if (seen_[ply.key % seen_.size()])
+        for (size_t back = 4; back <= now; back += 2)
+            if (plies_[now - back].key == ply.key) {
+                ply.earlier = uint8_t(plies_[now - back].earlier + 1);
+                break;
+            }
+    seen_.set(ply.key % seen_.size());
     plies_.push_back(ply);
 }
 

@@ -1,6 +1,7 @@
 // A game: a position, its history, and the rules that look at the history or end the game.
 #pragma once
 
+#include <bitset>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -93,6 +94,7 @@ private:
     Position position_;
     Rules rules_;
     std::vector<Ply> plies_;
+    std::bitset<2048> seen_;                  // by lower bits of the key: where it is 0 the position is new
     std::optional<Outcome> ended_by_player_;  // declaration or resignation
     mutable MoveList moves_;                  // of this position, if moves_known_
     mutable bool moves_known_ = false;

@@ -2,17 +2,15 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace keisei {
 namespace {
 
-constexpr uint32_t OPEN = 1u << 31;
-
-// How often a helper looks before it sleeps: some 30 µs, which is longer than a quick policy needs between two steps.
-// A sleeping helper costs the next round its help for the time it takes to wake, never a wait.
-constexpr int LOOKS = 500;
+// How long a helper looks for work before it sleeps: longer than a quick policy needs between two steps, shorter than
+// anyone would notice. A sleeping helper costs the next call its help, never a wait.
+constexpr std::chrono::microseconds PATIENCE{100};
 
 void rest() {
 #if defined(__x86_64__)
@@ -22,77 +20,89 @@ void rest() {
 #endif
 }
 
+// Waits until the state is another one, or until patience ends.
+void watch(const std::atomic<uint32_t>& state, uint32_t old) {
+    const auto end = std::chrono::steady_clock::now() + PATIENCE;
+    do {
+        for (int looks = 0; looks < 100; ++looks) {
+            if (state.load(std::memory_order_acquire) != old) return;
+            rest();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+}
+
 }  // namespace
 
 ThreadTeam::ThreadTeam(int size) : size_(size) { start(); }
 
 void ThreadTeam::start() {
     process_ = getpid();
-    gate_ = 0;
-    threads_ = std::make_unique<std::vector<std::thread>>();
-    for (int i = 1; i < size_; ++i) threads_->emplace_back([this] { serve(); });
+    helpers_ = std::make_unique<Helper[]>(size_t(size_) - 1);
+    for (int i = 0; i < size_ - 1; ++i) helpers_[i].thread = std::thread([this, &helper = helpers_[i]] { serve(helper); });
 }
 
 ThreadTeam::~ThreadTeam() {
     if (process_ != getpid()) {
-        (void)threads_.release();  // the threads of another process can be neither joined nor let go
+        (void)helpers_.release();  // the threads of another process can be neither joined nor let go
         return;
     }
-    quit_ = true;
-    round_.fetch_add(1);
-    round_.notify_all();
-    for (std::thread& t : *threads_) t.join();
+    for (int i = 0; i < size_ - 1; ++i) {
+        helpers_[i].state = QUIT;
+        helpers_[i].state.notify_one();
+        helpers_[i].thread.join();
+    }
 }
 
 void ThreadTeam::run(int count, const std::function<void(int)>& job) {
-    if (size_ == 1 || count == 1) {
-        for (int i = 0; i < count; ++i) job(i);
-        return;
-    }
     if (process_ != getpid()) {
-        (void)threads_.release();
+        (void)helpers_.release();
         start();
     }
-    job_ = &job;
-    count_ = count;
-    chunk_ = std::max(1, count / (size_ * 4));  // small enough that all finish together
-    next_.store(0, std::memory_order_relaxed);
-    gate_.store(OPEN, std::memory_order_release);
-    round_.fetch_add(1, std::memory_order_release);
-    round_.notify_all();
-
-    take_jobs();
-    gate_.fetch_and(~OPEN, std::memory_order_acq_rel);
-    for (int looks = 0; gate_.load(std::memory_order_acquire) != 0; ++looks) looks < LOOKS ? rest() : std::this_thread::yield();
+    const auto share = [&](int i) { return int(int64_t(count) * i / size_); };  // of thread i, the caller being 0
+    for (int i = 0; i < size_ - 1; ++i) {
+        Helper& helper = helpers_[i];
+        helper.first = share(i + 1);
+        helper.end = share(i + 2);
+        helper.job = &job;
+        helper.state.store(OFFERED, std::memory_order_release);
+        helper.state.notify_one();
+    }
+    do_jobs(0, share(1), job);
+    for (int i = 0; i < size_ - 1; ++i) {
+        Helper& helper = helpers_[i];
+        uint32_t state = OFFERED;
+        if (helper.state.compare_exchange_strong(state, IDLE, std::memory_order_acquire)) {
+            do_jobs(helper.first, helper.end, job);
+            continue;
+        }
+        for (; state == TAKEN; state = helper.state.load(std::memory_order_acquire)) {
+            watch(helper.state, TAKEN);
+            if (helper.state.load(std::memory_order_relaxed) == TAKEN) std::this_thread::yield();
+        }
+    }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadTeam::take_jobs() {
+void ThreadTeam::do_jobs(int first, int end, const std::function<void(int)>& job) {
     try {
-        for (;;) {
-            const int first = next_.fetch_add(chunk_, std::memory_order_relaxed);
-            if (first >= count_) return;
-            for (int i = first; i < std::min(first + chunk_, count_); ++i) (*job_)(i);
-        }
+        for (int i = first; i < end; ++i) job(i);
     } catch (...) {
         const std::lock_guard lock(error_mutex_);
-        if (!error_) error_ = std::current_exception();
-        next_.store(count_, std::memory_order_relaxed);  // nobody begins another one
+        error_ = std::current_exception();
     }
 }
 
-void ThreadTeam::serve() {
-    uint32_t seen = 0;
-    while (!quit_) {
-        for (int looks = 0; looks < LOOKS && round_.load(std::memory_order_acquire) == seen; ++looks) rest();
-        round_.wait(seen, std::memory_order_acquire);
-        seen = round_.load(std::memory_order_acquire);
-        // Whoever comes after the round was closed is not needed.
-        uint32_t gate = gate_.load(std::memory_order_relaxed);
-        while ((gate & OPEN) && !gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) {}
-        if (!(gate & OPEN)) continue;
-        take_jobs();
-        gate_.fetch_sub(1, std::memory_order_release);
+void ThreadTeam::serve(Helper& helper) {
+    for (;;) {
+        watch(helper.state, IDLE);
+        helper.state.wait(IDLE, std::memory_order_acquire);
+        uint32_t state = OFFERED;
+        if (helper.state.compare_exchange_strong(state, TAKEN, std::memory_order_acquire)) {
+            do_jobs(helper.first, helper.end, *helper.job);
+            helper.state.store(IDLE, std::memory_order_release);
+        } else if (state == QUIT) {
+            return;
+        }
     }
 }
 

@@ -52,6 +52,7 @@ Error damaged(const std::string& what) { return {Error::SYNTAX, "bad saved games
 }  // namespace
 
 VectorGames::VectorGames(GamePlan plan, int threads) : plan_(std::move(plan)), team_(threads) {
+    briefs_.resize(size_t(plan_.slots));
     slots_.reserve(size_t(plan_.slots));
     for (int i = 0; i < plan_.slots; ++i)
         slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), plan_.first_number + uint64_t(i)});
@@ -83,29 +84,32 @@ void VectorGames::begin(Slot& slot) const {
     }
 }
 
-std::optional<Error> VectorGames::choose(const int32_t* actions) {
-    for (int i = 0; i < plan_.slots; ++i) {
-        Slot& slot = slots_[size_t(i)];
-        const int action = actions[i];
-        const bool exists = action >= 0 && action < ACTIONS;
-        if (exists) slot.chosen = move_of(action, slot.game.position().side());
-        if (!exists || !slot.game.legal_moves().contains(slot.chosen))
-            return Error{Error::RULES, "illegal action " + std::to_string(action) +
-                                           (exists ? " (" + to_usi(slot.chosen) + ")" : ", expected 0 to " + std::to_string(ACTIONS - 1)) +
-                                           " in slot " + std::to_string(i) + ", game " + std::to_string(slot.number) +
-                                           ", position " + to_sfen(slot.game.position())};
-    }
-    return std::nullopt;
+void VectorGames::choose(int i, int32_t action) {
+    const Game& game = slots_[size_t(i)].game;
+    Brief& brief = briefs_[size_t(i)];
+    brief.chosen_is_legal = false;
+    if (action < 0 || action >= ACTIONS) return;
+    brief.chosen = move_of(action, game.position().side());
+    brief.chosen_is_legal = game.legal_moves().contains(brief.chosen);
+}
+
+Error VectorGames::illegal(int i, int32_t action) const {
+    const Position& position = game(i).position();
+    const bool exists = action >= 0 && action < ACTIONS;
+    const std::string meaning = exists ? " (" + to_usi(move_of(action, position.side())) + ")"
+                                       : ", expected 0 to " + std::to_string(ACTIONS - 1);
+    return {Error::RULES, "illegal action " + std::to_string(action) + meaning + " in slot " + std::to_string(i) +
+                              ", game " + std::to_string(number(i)) + ", position " + to_sfen(position)};
 }
 
 void VectorGames::play(int i, const Results& results) {
     Slot& slot = slots_[size_t(i)];
     Game& game = slot.game;
     const Color mover = game.position().side();
-    game.push_legal(slot.chosen);
+    game.push_legal(briefs_[size_t(i)].chosen);
     const std::optional<Outcome> end = decided(game);
-    slot.ended = end.has_value();
-    if (results.ended) results.ended[i] = slot.ended;
+    briefs_[size_t(i)].ended = end.has_value();
+    if (results.ended) results.ended[i] = end.has_value();
     if (results.rewards) results.rewards[i] = !end || !end->winner ? 0 : *end->winner == mover ? 1 : -1;
     if (!end) return;
 
@@ -130,14 +134,15 @@ void VectorGames::see(int i, const Observations& out) {
         if (out.packed) std::memcpy(out.packed + size_t(i) * sizeof packed, &packed, sizeof packed);
         if (out.planes) write_planes(packed, out.planes + size_t(i) * OBSERVATION_SIZE);
     }
-    const MoveList& legal = game.legal_moves();  // now, by many threads, not one after the other in write_legal
+    const MoveList& legal = game.legal_moves();
+    briefs_[size_t(i)].legal = legal.size;
     if (out.mask) write_mask(legal, game.position().side(), out.mask + size_t(i) * ACTIONS);
 }
 
 void VectorGames::write_legal(const Observations& out) {
     if (!out.offsets || !out.actions) return;
     out.offsets[0] = 0;
-    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + game(i).legal_moves().size;
+    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + briefs_[size_t(i)].legal;
     team_.run(plan_.slots, [&](int i) {
         write_actions(game(i).legal_moves(), game(i).position().side(), out.actions + out.offsets[i]);
     });
@@ -149,15 +154,18 @@ void VectorGames::observe(const Observations& out) {
 }
 
 std::optional<Error> VectorGames::step(const int32_t* actions, const Results& results, const Observations& out) {
-    if (auto error = choose(actions)) return error;
+    const std::vector<int32_t> given(actions, actions + plan_.slots);  // whatever else becomes of the caller's array
+    team_.run(plan_.slots, [&](int i) { choose(i, given[size_t(i)]); });
+    for (int i = 0; i < plan_.slots; ++i)
+        if (!briefs_[size_t(i)].chosen_is_legal) return illegal(i, given[size_t(i)]);
     finished_.clear();
     team_.run(plan_.slots, [&](int i) {
         play(i, results);
         see(i, out);
     });
     write_legal(out);
-    for (Slot& slot : slots_)
-        if (slot.ended) finished_.push_back(slot.last);
+    for (int i = 0; i < plan_.slots; ++i)
+        if (briefs_[size_t(i)].ended) finished_.push_back(slots_[size_t(i)].last);
     return std::nullopt;
 }
 
