@@ -36,6 +36,7 @@ lint: $(BUILT)  ## ruff and mypy --strict
 
 bench: $(BUILT)  ## speed, against peers where they are installed
 	$(VENV)/bin/python bench/rules.py
+	$(VENV)/bin/python bench/env.py
 
 # One clear line if the machine lacks something.
 tools:

@@ -6,15 +6,14 @@ out: cshogi and rsshogi (Python loops), fairy-stockfish (perft, a separate proce
 One thread.
 """
 
-import argparse
 import importlib
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+
+from contest import Contest, report, rounds_from_arguments
 
 from keisei import _native
 from keisei.shogi import START_SFEN, ShogiGame
@@ -22,8 +21,6 @@ from keisei.shogi import START_SFEN, ShogiGame
 PERFT_DEPTH = 5
 PERFT_NODES = 19_861_490
 GAMES, PLIES = 60, 200
-
-Contest = dict[str, Callable[[], float]]  # name → millions (perft) or plain units per second
 
 
 def keisei_perft(write_last: bool) -> float:
@@ -114,20 +111,6 @@ def keisei_copy(plies: int) -> float:
     return 20_000 / (time.perf_counter() - start)
 
 
-def report(title: str, unit: str, contest: Contest, rounds: int) -> None:
-    """Run a contest and print a line for each contestant, peers with how much faster the first one is."""
-    results: dict[str, list[float]] = {name: [] for name in contest}
-    for _ in range(rounds):
-        for name, run in contest.items():
-            results[name].append(run())
-    first = next(iter(results.values()))
-    print(f"\n{title}")
-    for name, figures in results.items():
-        ratio = statistics.median(own / other for own, other in zip(first, figures, strict=True))
-        comparison = "" if name.startswith("keisei") else f"keisei is ×{ratio:.2f}"
-        print(f"  {name:34s} {statistics.median(figures):12,.1f} {unit:18s} {comparison}".rstrip())
-
-
 def installed(module: str) -> bool:
     """Tell whether a peer can be imported; say so if not."""
     try:
@@ -140,13 +123,7 @@ def installed(module: str) -> bool:
 
 def main() -> None:
     """Run all contests."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contestant runs (default 5)")
-    rounds = parser.parse_args().rounds
-    if rounds < 1:
-        parser.error(f"--rounds is {rounds}, expected at least 1")
+    rounds = rounds_from_arguments(__doc__)
 
     counting: Contest = {
         "keisei, last ply written down": lambda: keisei_perft(True),

@@ -99,11 +99,14 @@ void for_positions(const PackedRows& packed, int threads, Work&& work) {
     std::atomic<int> bad{INT_MAX};
     without_gil([&] {
         ThreadTeam team(std::min(threads, std::max(packed.rows(), 1)));
-        team.run(packed.rows(), [&](int row) {
-            Result<Position> position = unpack(row_of(packed, row));
-            if (position.ok() && work(position.value(), row)) return;
-            int known = bad;
-            while (row < known && !bad.compare_exchange_weak(known, row)) {}
+        team.run(packed.rows(), [&](int first, int end) {
+            for (int row = first; row < end; ++row) {
+                Result<Position> position = unpack(row_of(packed, row));
+                if (position.ok() && work(position.value(), row)) continue;
+                int known = bad;
+                while (row < known && !bad.compare_exchange_weak(known, row)) {}
+                return;
+            }
         });
     });
     if (bad == INT_MAX) return;

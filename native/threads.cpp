@@ -53,26 +53,26 @@ ThreadTeam::~ThreadTeam() {
     }
 }
 
-void ThreadTeam::run(int count, const std::function<void(int)>& job) {
+void ThreadTeam::run(int count, const Job& job) {
     if (process_ != getpid()) {
         (void)helpers_.release();
         start();
     }
-    const auto share = [&](int i) { return int(int64_t(count) * i / size_); };  // of thread i, the caller being 0
+    const auto part = [&](int i) { return int(int64_t(count) * i / size_); };  // where thread i begins, the caller being 0
     for (int i = 0; i < size_ - 1; ++i) {
         Helper& helper = helpers_[i];
-        helper.first = share(i + 1);
-        helper.end = share(i + 2);
+        helper.first = part(i + 1);
+        helper.end = part(i + 2);
         helper.job = &job;
         helper.state.store(OFFERED, std::memory_order_release);
         helper.state.notify_one();
     }
-    do_jobs(0, share(1), job);
+    do_part(0, part(1), job);
     for (int i = 0; i < size_ - 1; ++i) {
         Helper& helper = helpers_[i];
         uint32_t state = OFFERED;
         if (helper.state.compare_exchange_strong(state, IDLE, std::memory_order_acquire)) {
-            do_jobs(helper.first, helper.end, job);
+            do_part(helper.first, helper.end, job);
             continue;
         }
         for (; state == TAKEN; state = helper.state.load(std::memory_order_acquire)) {
@@ -83,9 +83,9 @@ void ThreadTeam::run(int count, const std::function<void(int)>& job) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadTeam::do_jobs(int first, int end, const std::function<void(int)>& job) {
+void ThreadTeam::do_part(int first, int end, const Job& job) {
     try {
-        for (int i = first; i < end; ++i) job(i);
+        job(first, end);
     } catch (...) {
         const std::lock_guard lock(error_mutex_);
         error_ = std::current_exception();
@@ -98,7 +98,7 @@ void ThreadTeam::serve(Helper& helper) {
         helper.state.wait(IDLE, std::memory_order_acquire);
         uint32_t state = OFFERED;
         if (helper.state.compare_exchange_strong(state, TAKEN, std::memory_order_acquire)) {
-            do_jobs(helper.first, helper.end, *helper.job);
+            do_part(helper.first, helper.end, *helper.job);
             helper.state.store(IDLE, std::memory_order_release);
         } else if (state == QUIT) {
             return;

@@ -21,13 +21,16 @@ public:
 
     int size() const { return size_; }
 
-    // Calls job(i) once for every i below count, and returns when all are done. Should any throw, an exception comes
-    // out here, and jobs may be left undone. One call at a time.
+    // A job for the indices first to end - 1.
+    using Job = std::function<void(int first, int end)>;
+
+    // Calls job for consecutive parts of 0 … count, and returns when all is done. Should any throw, an exception comes
+    // out here. One call at a time.
     //
-    // Each thread does the same i in every call of the same count: what they work on is then in its core's cache, and
+    // Each thread gets the same part in every call of the same count: what it works on is then in its core's cache, and
     // to fetch it from there would cost more than to wait. Only what is offered to a thread that does not come (it
     // sleeps, or its core is busy) is done by the caller.
-    void run(int count, const std::function<void(int)>& job);
+    void run(int count, const Job& job);
 
 private:
     enum State : uint32_t { IDLE, OFFERED, TAKEN, QUIT };
@@ -36,13 +39,13 @@ private:
     struct alignas(64) Helper {
         std::atomic<uint32_t> state{IDLE};
         int first = 0, end = 0;
-        const std::function<void(int)>* job = nullptr;
+        const Job* job = nullptr;
         std::thread thread;
     };
 
     void start();
     void serve(Helper& helper);
-    void do_jobs(int first, int end, const std::function<void(int)>& job);
+    void do_part(int first, int end, const Job& job);
 
     const int size_;
     long process_ = 0;  // whose threads they are: after fork() the child has none

@@ -51,12 +51,14 @@ Error damaged(const std::string& what) { return {Error::SYNTAX, "bad saved games
 
 }  // namespace
 
-VectorGames::VectorGames(GamePlan plan, int threads) : plan_(std::move(plan)), team_(threads) {
-    briefs_.resize(size_t(plan_.slots));
+VectorGames::VectorGames(GamePlan plan, int threads)
+    : plan_(std::move(plan)), team_(threads), legal_counts_(size_t(plan_.slots)) {
     slots_.reserve(size_t(plan_.slots));
     for (int i = 0; i < plan_.slots; ++i)
         slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), plan_.first_number + uint64_t(i)});
-    team_.run(plan_.slots, [&](int i) { begin(slots_[size_t(i)]); });
+    team_.run(plan_.slots, [this](int first, int end) {
+        for (int i = first; i < end; ++i) begin(slots_[size_t(i)]);
+    });
 }
 
 std::optional<Error> VectorGames::flaw(const GamePlan& plan) {
@@ -84,13 +86,10 @@ void VectorGames::begin(Slot& slot) const {
     }
 }
 
-void VectorGames::choose(int i, int32_t action) {
-    const Game& game = slots_[size_t(i)].game;
-    Brief& brief = briefs_[size_t(i)];
-    brief.chosen_is_legal = false;
-    if (action < 0 || action >= ACTIONS) return;
-    brief.chosen = move_of(action, game.position().side());
-    brief.chosen_is_legal = game.legal_moves().contains(brief.chosen);
+bool VectorGames::choose(Slot& slot, int32_t action) const {
+    if (action < 0 || action >= ACTIONS) return false;
+    slot.chosen = move_of(action, slot.game.position().side());
+    return slot.game.legal_moves().contains(slot.chosen);
 }
 
 Error VectorGames::illegal(int i, int32_t action) const {
@@ -102,14 +101,13 @@ Error VectorGames::illegal(int i, int32_t action) const {
                               ", game " + std::to_string(number(i)) + ", position " + to_sfen(position)};
 }
 
-void VectorGames::play(int i, const Results& results) {
-    Slot& slot = slots_[size_t(i)];
+void VectorGames::play(Slot& slot, int i, const Results& results) const {
     Game& game = slot.game;
     const Color mover = game.position().side();
-    game.push_legal(briefs_[size_t(i)].chosen);
+    game.push_legal(slot.chosen);
     const std::optional<Outcome> end = decided(game);
-    briefs_[size_t(i)].ended = end.has_value();
-    if (results.ended) results.ended[i] = end.has_value();
+    slot.ended = end.has_value();
+    if (results.ended) results.ended[i] = slot.ended;
     if (results.rewards) results.rewards[i] = !end || !end->winner ? 0 : *end->winner == mover ? 1 : -1;
     if (!end) return;
 
@@ -126,8 +124,7 @@ void VectorGames::play(int i, const Results& results) {
     begin(slot);
 }
 
-void VectorGames::see(int i, const Observations& out) {
-    const Game& game = slots_[size_t(i)].game;
+void VectorGames::see(const Game& game, int i, const Observations& out) {
     if (out.packed || out.planes) {
         const PackedPosition packed =
             pack(game.position(), plan_.rules.max_moves, game.earlier_occurrences(), game.in_check());
@@ -135,37 +132,60 @@ void VectorGames::see(int i, const Observations& out) {
         if (out.planes) write_planes(packed, out.planes + size_t(i) * OBSERVATION_SIZE);
     }
     const MoveList& legal = game.legal_moves();
-    briefs_[size_t(i)].legal = legal.size;
+    legal_counts_[size_t(i)] = legal.size;
     if (out.mask) write_mask(legal, game.position().side(), out.mask + size_t(i) * ACTIONS);
 }
 
 void VectorGames::write_legal(const Observations& out) {
     if (!out.offsets || !out.actions) return;
     out.offsets[0] = 0;
-    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + briefs_[size_t(i)].legal;
-    team_.run(plan_.slots, [&](int i) {
-        write_actions(game(i).legal_moves(), game(i).position().side(), out.actions + out.offsets[i]);
+    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + legal_counts_[size_t(i)];
+    team_.run(plan_.slots, [&](int first, int end) {
+        int32_t* actions = out.actions + out.offsets[first];
+        for (int i = first; i < end; ++i) {
+            const MoveList& legal = game(i).legal_moves();
+            write_actions(legal, game(i).position().side(), actions);
+            actions += legal.size;
+        }
     });
 }
 
 void VectorGames::observe(const Observations& out) {
-    team_.run(plan_.slots, [&](int i) { see(i, out); });
+    team_.run(plan_.slots, [&](int first, int end) {
+        for (int i = first; i < end; ++i) see(game(i), i, out);
+    });
     write_legal(out);
 }
 
 std::optional<Error> VectorGames::step(const int32_t* actions, const Results& results, const Observations& out) {
+    std::atomic<int> first_illegal{plan_.slots};
     const std::vector<int32_t> given(actions, actions + plan_.slots);  // whatever else becomes of the caller's array
-    team_.run(plan_.slots, [&](int i) { choose(i, given[size_t(i)]); });
-    for (int i = 0; i < plan_.slots; ++i)
-        if (!briefs_[size_t(i)].chosen_is_legal) return illegal(i, given[size_t(i)]);
-    finished_.clear();
-    team_.run(plan_.slots, [&](int i) {
-        play(i, results);
-        see(i, out);
+    team_.run(plan_.slots, [&](int first, int end) {
+        for (int i = first; i < end; ++i)
+            if (!choose(slots_[size_t(i)], given[size_t(i)])) {
+                int known = first_illegal;
+                while (i < known && !first_illegal.compare_exchange_weak(known, i)) {}
+            }
+    });
+    if (first_illegal < plan_.slots) return illegal(first_illegal, given[size_t(first_illegal)]);
+
+    std::atomic<bool> any_ended{false};
+    team_.run(plan_.slots, [&](int first, int end) {
+        const Results results_here = results;  // not to look at the other thread's stack again and again
+        const Observations out_here = out;
+        for (int i = first; i < end; ++i) {
+            Slot& slot = slots_[size_t(i)];
+            play(slot, i, results_here);
+            see(slot.game, i, out_here);
+            if (slot.ended) any_ended = true;
+        }
     });
     write_legal(out);
-    for (int i = 0; i < plan_.slots; ++i)
-        if (briefs_[size_t(i)].ended) finished_.push_back(slots_[size_t(i)].last);
+
+    finished_.clear();
+    if (any_ended)
+        for (const Slot& slot : slots_)
+            if (slot.ended) finished_.push_back(slot.last);
     return std::nullopt;
 }
 

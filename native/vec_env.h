@@ -80,28 +80,23 @@ private:
         uint64_t number;
         uint32_t start = 0;  // index into the plan's starts
         int opening = 0;
+        Move chosen{};
+        bool ended = false;
         FinishedGame last{};  // if ended
     };
 
-    // What the calling thread reads of every slot, side by side: a slot itself lies in the cache of the core that plays it.
-    struct Brief {
-        Move chosen;
-        bool chosen_is_legal = false;
-        bool ended = false;
-        int32_t legal = 0;  // how many legal moves there are now
-    };
-
     void begin(Slot& slot) const;
-    void choose(int i, int32_t action);
-    void play(int i, const Results& results);
-    void see(int i, const Observations& out);
+    bool choose(Slot& slot, int32_t action) const;
+    void play(Slot& slot, int i, const Results& results) const;
+    void see(const Game& game, int i, const Observations& out);
     void write_legal(const Observations& out);
     Error illegal(int i, int32_t action) const;
 
+    // A slot stays in the cache of the core that plays it; what the calling thread asks of all of them stands beside.
     GamePlan plan_;
     ThreadTeam team_;
     std::vector<Slot> slots_;
-    std::vector<Brief> briefs_;
+    std::vector<int32_t> legal_counts_;  // by slot
     std::vector<FinishedGame> finished_;
 };
 

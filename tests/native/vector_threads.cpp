@@ -71,13 +71,15 @@ void share_work() {
     for (int round = 0; round < 200; ++round) {
         ThreadTeam team(1 + round % 5);
         std::vector<int> done(size_t(round), 0);
-        for (int again = 0; again < 5; ++again) team.run(round, [&](int i) { ++done[size_t(i)]; });
+        for (int again = 0; again < 5; ++again) team.run(round, [&](int first, int end) {
+            for (int i = first; i < end; ++i) ++done[size_t(i)];
+        });
         require(std::accumulate(done.begin(), done.end(), 0) == 5 * round, "every job is done once");
         bool caught = false;
         try {
-            team.run(round, [&](int i) { if (i == round / 2) throw i; });
-        } catch (int i) {
-            caught = i == round / 2;
+            team.run(round, [&](int first, int end) { if (first <= round / 2 && round / 2 < end) throw round; });
+        } catch (int thrown) {
+            caught = thrown == round;
         }
         require(caught || round == 0, "an exception comes out of the team");
     }
