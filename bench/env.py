@@ -2,8 +2,8 @@
 
 A step is a random legal move in one game: observation, legal actions, choice, move, the end of the game
 decided (mate, repetition, perpetual check, declaration, length), and the next game begun. All contestants
-take turns in every round; figures are medians, ratios are medians of the ratios within a round. Peers that are not
-installed are named and left out; what each of them does and decides is in bench/peers.py.
+take turns in every round; figures are medians, ratios are medians of the ratios within a round. Peers that
+are not installed are named and left out; what each of them does and decides is in bench/peers.py.
 """
 
 import functools

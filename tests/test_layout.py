@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "keisei": set(),
     "keisei.shogi": {"keisei._native"},
-    "keisei.envs": {"keisei._native", "keisei.shogi"},
-    "keisei.core": {"keisei._native", "keisei.shogi"},
+    "keisei.envs": {"keisei.shogi"},
+    "keisei.core": {"keisei.shogi"},
     "keisei.utils": {"keisei.core"},
     "keisei.cli": {"keisei.shogi"},
 }
@@ -70,12 +70,30 @@ def test_every_room_of_the_table_exists() -> None:
     assert set(MAY_IMPORT) <= names
 
 
-def test_the_rules_do_not_load_torch() -> None:
-    code = "import sys, keisei.shogi; print(sorted({'torch', 'numpy', 'typer'} & set(sys.modules)))"
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        ("keisei.shogi", {"torch", "numpy", "typer"}),
+        ("keisei.shogi.vector, keisei.utils", {"torch", "gymnasium"}),
+        ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
+    ],
+)
+def test_a_room_loads_no_more_than_it_needs(modules: str, unwanted: set[str]) -> None:
+    code = f"import sys, {modules}; print(sorted({unwanted} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("missing", "module"), [("gymnasium", "keisei.envs"), ("pettingzoo", "keisei.envs.shogi_v0")]
+)
+def test_a_missing_extra_is_named(missing: str, module: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "pip install 'keisei[gym]'" in done.stderr.splitlines()[-1]
 
 
 def test_the_rules_in_c_know_nothing_of_python() -> None:

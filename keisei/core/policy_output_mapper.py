@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from keisei._native import Move
-from keisei.shogi import encoding
+from keisei.shogi import Move, encoding
 from keisei.shogi.outcome import Color
 from keisei.shogi.shogi_game import ShogiGame
 

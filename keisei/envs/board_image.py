@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from keisei._native import Move
+from keisei.shogi import Move
 from keisei.shogi.bod import BOARD_KANJI, KANJI_NUMBERS
 from keisei.shogi.diagram import HAND_ORDER, RANKS, Diagram
 from keisei.shogi.outcome import Color
