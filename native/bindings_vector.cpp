@@ -141,10 +141,10 @@ void pack_sfens(nb::list sfens, std::optional<int> max_moves, nb::handle out) {
     }
 }
 
-nb::list unpack_sfens(nb::handle packed) {
+nb::list unpack_sfens(nb::handle packed, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     std::vector<std::string> sfens(size_t(rows.rows()));
-    for_positions(rows, 1, [&](const Position& position, int row) {
+    for_positions(rows, threads, [&](const Position& position, int row) {
         sfens[size_t(row)] = to_sfen(position);
         return true;
     });
@@ -324,7 +324,7 @@ void bind_encoding(nb::module_& m) {
     m.def("move_of", &move_of_action, "action"_a, "turn"_a);
     m.def("pack_games", &pack_games, "games"_a, "out"_a);
     m.def("pack_sfens", &pack_sfens, "sfens"_a, "max_moves"_a.none(), "out"_a);
-    m.def("unpack_sfens", &unpack_sfens, "packed"_a);
+    m.def("unpack_sfens", &unpack_sfens, "packed"_a, "threads"_a);
     m.def("encode_planes", &encode_planes, "packed"_a, "out"_a, "threads"_a);
     m.def("legal_offsets", &legal_offsets, "packed"_a, "offsets"_a, "threads"_a);
     m.def("legal_actions", &legal_actions, "packed"_a, "offsets"_a, "actions"_a, "threads"_a);

@@ -57,16 +57,21 @@ void write_hand(const uint8_t* counts, float* out, int first_plane) {
         if (counts[i]) fill_plane(out, first_plane + i, double(counts[i]) / SET_COUNT[i + PAWN]);
 }
 
-bool is_piece(uint8_t byte) {
-    return byte < 32 && std::find(std::begin(PLANE_ORDER), std::end(PLANE_ORDER), type_of(byte)) != std::end(PLANE_ORDER);
+constexpr std::array<bool, 256> make_square_bytes() {
+    std::array<bool, 256> valid{};
+    valid[NO_PIECE] = true;
+    for (Color c : {BLACK, WHITE})
+        for (PieceType t : PLANE_ORDER) valid[make_piece(c, t)] = true;
+    return valid;
 }
+constexpr std::array<bool, 256> is_square_byte = make_square_bytes();
 
 Color mover_of(const PackedPosition& packed) { return Color(packed.flags & 1); }
 
 // What is wrong with the bytes themselves, before there is a position to ask about rules.
 const char* broken_bytes(const PackedPosition& packed) {
-    for (Piece p : packed.board)
-        if (p != NO_PIECE && !is_piece(p)) return "a board byte that is no piece";
+    for (uint8_t byte : packed.board)
+        if (!is_square_byte[byte]) return "a board byte that is no piece";
     for (const auto& hand : packed.hands)
         for (int i = 0; i < HAND_TYPES; ++i)
             if (hand[i] > SET_COUNT[i + PAWN]) return "more pieces in hand than there are";

@@ -62,9 +62,9 @@ def pack_sfens(sfens: Sequence[str], *, max_moves: int | None = 512) -> Packed:
     return out
 
 
-def unpack_sfens(packed: Packed) -> list[str]:
+def unpack_sfens(packed: Packed, *, threads: int = 1) -> list[str]:
     """Return the SFEN of each packed position."""
-    return _native.unpack_sfens(packed)
+    return _native.unpack_sfens(packed, threads)
 
 
 def turns(packed: Packed) -> npt.NDArray[np.uint8]:

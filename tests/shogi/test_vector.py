@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from keisei.shogi import START_SFEN, Color, NotationError, Reason, RulesError, ShogiGame, encoding
-from keisei.shogi.records import read_csa, write_csa
+from keisei.shogi.records import read_csa, read_kif, write_csa, write_kif
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
 Actions = npt.NDArray[np.int32]
@@ -310,11 +310,18 @@ def test_a_side_that_may_declare_after_the_others_move_has_won() -> None:
     assert (rewards, ended) == ([0], [])
 
 
-def test_a_finished_game_becomes_a_record() -> None:
-    _, [game] = play_line("4k4/9/4P4/9/9/9/9/9/4K4 b G 1", "G*5b")
-    record = game.record(black="Keisei", white="Random")
-    assert read_csa(write_csa(record)).moves == game.moves
-    assert read_csa(write_csa(record)).outcome == game.outcome
+def test_finished_games_become_records() -> None:
+    games, batch = VectorGames(40, seed=2, starts=STARTS, max_moves=90), Batch.empty(40, planes=False)
+    players, reasons = HabitualPlayers(3), set()
+    games.observe(batch)
+    for _ in range(500):
+        for game in games.step(players(batch), batch):
+            record = game.record(black="Keisei", white="Random")
+            for again in (read_csa(write_csa(record)), read_kif(write_kif(record))):
+                assert (again.moves, again.black, again.white) == (game.moves, "Keisei", "Random")
+                assert again.outcome == game.outcome
+            reasons.add(game.outcome.reason)
+    assert reasons >= set(Reason) - RECORDS_ONLY - {Reason.PERPETUAL_CHECK}  # which is rare
 
 
 # ------------------------------------------------------------------- what is refused, and how
