@@ -1,4 +1,4 @@
-"""Types of the native module; native/bindings.cpp is what they describe."""
+"""Types of the native module; native/bindings.cpp and bindings_vector.cpp are what they describe."""
 
 from typing import final, overload
 
@@ -120,6 +120,7 @@ class VectorGames:
         actions: _Int | None,
         mask: _Bool | None,
     ) -> None: ...
+    def _restart(self, seed: int, first_number: int) -> None: ...
     def _game(self, slot: int) -> tuple[str, list[Move]]: ...
     def save(self) -> bytes: ...
     @property

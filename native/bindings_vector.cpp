@@ -1,8 +1,10 @@
 // The encodings and the vector of games for Python: arrays of the caller's in and out, work without the GIL.
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "bindings.h"
 #include "vec_env.h"
@@ -32,8 +34,12 @@ public:
     Array(nb::handle object, const char* name, std::initializer_list<Py_ssize_t> shape, bool writable) {
         if (object.is_none()) return;
         const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) PyErr_Clear();
-        else if (fits(shape)) return;
+        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
+            if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();  // Ctrl-C, say
+            PyErr_Clear();
+        } else if (fits(shape)) {
+            return;
+        }
         PyBuffer_Release(&view_);
         raise_value_error(expectation(object, name, shape, writable));
     }
@@ -63,24 +69,28 @@ private:
         if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "shape"))
             return text + text_of(object.type().attr("__name__"));
         text += text_of(object.attr("dtype")) + " of shape " + text_of(object.attr("shape"));
-        if (nb::hasattr(object, "flags")) {
-            if (!nb::cast<bool>(object.attr("flags").attr("c_contiguous"))) text += ", not C-contiguous";
-            if (writable && !nb::cast<bool>(object.attr("flags").attr("writeable"))) text += ", read-only";
-        }
+        if (!nb::hasattr(object, "flags")) return text + ", without a buffer (of a torch tensor, give .numpy())";
+        const nb::object facts = object.attr("flags");
+        if (!nb::cast<bool>(facts.attr("c_contiguous"))) text += ", not C-contiguous";
+        if (!nb::cast<bool>(facts.attr("aligned"))) text += ", not aligned";
+        if (writable && !nb::cast<bool>(facts.attr("writeable"))) text += ", read-only";
         return text;
     }
 
     Py_buffer view_{};
 };
 
-int checked(const char* name, int value, int lowest) {
-    if (value < lowest)
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected at least " + std::to_string(lowest));
+int checked(const char* name, int value, int lowest, int highest = INT_MAX) {
+    if (value < lowest || value > highest)
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected " +
+                          (highest == INT_MAX ? "at least " + std::to_string(lowest)
+                                              : std::to_string(lowest) + " to " + std::to_string(highest)));
     return value;
 }
 
 Color to_color(int color) {
-    if (color != BLACK && color != WHITE) raise_value_error("turn is neither 0 (black) nor 1 (white)");
+    if (color != BLACK && color != WHITE)
+        raise_value_error("turn is " + std::to_string(color) + ", expected 0 (black) or 1 (white)");
     return Color(color);
 }
 
@@ -92,7 +102,8 @@ PackedPosition row_of(const PackedRows& packed, int row) {
     return position;
 }
 
-// Calls work(position, row) for each row, which returns false if something is wrong; the first bad row is named.
+// Calls work(packed position, position, row) for each row, which returns false if something is wrong; the first bad row
+// is named. A row is read once: another thread of the caller's may be writing to it.
 template <class Work>
 void for_positions(const PackedRows& packed, int threads, Work&& work) {
     checked("threads", threads, 1);
@@ -101,8 +112,9 @@ void for_positions(const PackedRows& packed, int threads, Work&& work) {
         ThreadTeam team(std::min(threads, std::max(packed.rows(), 1)));
         team.run(packed.rows(), [&](int first, int end) {
             for (int row = first; row < end; ++row) {
-                Result<Position> position = unpack(row_of(packed, row));
-                if (position.ok() && work(position.value(), row)) continue;
+                const PackedPosition bytes = row_of(packed, row);
+                Result<Position> position = unpack(bytes);
+                if (position.ok() && work(bytes, position.value(), row)) continue;
                 int known = bad;
                 while (row < known && !bad.compare_exchange_weak(known, row)) {}
                 return;
@@ -119,23 +131,31 @@ void pack_games(nb::list games, nb::handle out) {
     const PackedRows rows(out, "out", {Py_ssize_t(games.size()), PACKED_BYTES}, true);
     uint8_t* to = rows.data();
     for (nb::handle item : games) {
-        if (!nb::isinstance<Game>(item)) throw nb::type_error("games must be ShogiGames");
-        const Game& game = *nb::inst_ptr<Game>(item);
-        const PackedPosition packed =
-            pack(game.position(), game.rules().max_moves, game.earlier_occurrences(), game.in_check());
+        if (!nb::isinstance<Game>(item) || !nb::inst_ready(item)) throw nb::type_error("games must be ShogiGames");
+        const PackedPosition packed = pack(*nb::inst_ptr<Game>(item));
         std::memcpy(to, &packed, sizeof packed);
         to += sizeof packed;
     }
+}
+
+std::vector<Position> read_sfens(nb::list texts, const std::string& name) {
+    std::vector<Position> positions;
+    for (nb::handle text : texts) {
+        const std::string place = name + "[" + std::to_string(positions.size()) + "]: ";
+        if (!PyUnicode_Check(text.ptr())) throw nb::type_error((place + "expected an SFEN text").c_str());
+        Result<Position> position = parse_sfen(utf8(text));
+        if (!position.ok()) raise({position.error().kind, place + position.error().message});
+        positions.push_back(position.value());
+    }
+    return positions;
 }
 
 void pack_sfens(nb::list sfens, std::optional<int> max_moves, nb::handle out) {
     const PackedRows rows(out, "out", {Py_ssize_t(sfens.size()), PACKED_BYTES}, true);
     const Rules rules = to_rules(max_moves, "off");
     uint8_t* to = rows.data();
-    for (nb::handle item : sfens) {
-        if (!PyUnicode_Check(item.ptr())) throw nb::type_error("sfens must be texts");
-        const Position position = unwrap(parse_sfen(utf8(item)));
-        const PackedPosition packed = pack(position, rules.max_moves, 0, position.in_check());
+    for (const Position& position : read_sfens(sfens, "sfens")) {
+        const PackedPosition packed = pack(position, rules.max_moves);
         std::memcpy(to, &packed, sizeof packed);
         to += sizeof packed;
     }
@@ -144,7 +164,7 @@ void pack_sfens(nb::list sfens, std::optional<int> max_moves, nb::handle out) {
 nb::list unpack_sfens(nb::handle packed, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     std::vector<std::string> sfens(size_t(rows.rows()));
-    for_positions(rows, threads, [&](const Position& position, int row) {
+    for_positions(rows, threads, [&](const PackedPosition&, const Position& position, int row) {
         sfens[size_t(row)] = to_sfen(position);
         return true;
     });
@@ -156,8 +176,8 @@ nb::list unpack_sfens(nb::handle packed, int threads) {
 void encode_planes(nb::handle packed, nb::handle out, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     const Array<float> planes(out, "out", {rows.rows(), PLANES, 9, 9}, true);
-    for_positions(rows, threads, [&](const Position&, int row) {
-        write_planes(row_of(rows, row), planes.data() + size_t(row) * OBSERVATION_SIZE);
+    for_positions(rows, threads, [&](const PackedPosition& position, const Position&, int row) {
+        write_planes(position, planes.data() + size_t(row) * OBSERVATION_SIZE);
         return true;
     });
 }
@@ -165,7 +185,7 @@ void encode_planes(nb::handle packed, nb::handle out, int threads) {
 void legal_offsets(nb::handle packed, nb::handle offsets, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     const Array<int32_t> ends(offsets, "offsets", {rows.rows() + 1}, true);
-    for_positions(rows, threads, [&](const Position& position, int row) {
+    for_positions(rows, threads, [&](const PackedPosition&, const Position& position, int row) {
         ends.data()[row + 1] = count_legal(position);
         return true;
     });
@@ -180,11 +200,11 @@ void legal_actions(nb::handle packed, nb::handle offsets, nb::handle actions, in
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     const Array<int32_t> starts(offsets, "offsets", {rows.rows() + 1}, false);
     const Array<int32_t> out(actions, "actions", {ANY}, true);
-    for_positions(rows, threads, [&](const Position& position, int row) {
+    for_positions(rows, threads, [&](const PackedPosition&, const Position& position, int row) {
         const int32_t begin = starts.data()[row], end = starts.data()[row + 1];
         MoveList list;
         generate_legal(position, list);
-        if (begin < 0 || end > out.rows() || end - int64_t(begin) != list.size) return false;
+        if (begin < 0 || end > out.rows() || end - int64_t(begin) != list.size || (row == 0 && begin != 0)) return false;
         write_actions(list, position.side(), out.data() + begin);
         return true;
     });
@@ -193,7 +213,7 @@ void legal_actions(nb::handle packed, nb::handle offsets, nb::handle actions, in
 void legal_mask(nb::handle packed, nb::handle out, int threads) {
     const PackedRows rows(packed, "packed", {ANY, PACKED_BYTES}, false);
     const Array<bool> mask(out, "out", {rows.rows(), ACTIONS}, true);
-    for_positions(rows, threads, [&](const Position& position, int row) {
+    for_positions(rows, threads, [&](const PackedPosition&, const Position& position, int row) {
         MoveList list;
         generate_legal(position, list);
         write_mask(list, position.side(), mask.data() + size_t(row) * ACTIONS);
@@ -202,6 +222,7 @@ void legal_mask(nb::handle packed, nb::handle out, int threads) {
 }
 
 int action_of_move(nb::handle move, int turn) {
+    if (!is_move(move) && !PyUnicode_Check(move.ptr())) throw nb::type_error("move must be a Move or its USI text");
     return action_of(is_move(move) ? *nb::inst_ptr<Move>(move) : unwrap(parse_usi(utf8(move))), to_color(turn));
 }
 
@@ -219,6 +240,7 @@ public:
     class Use {
     public:
         explicit Use(SharedGames& shared) : shared_(shared) {
+            if (shared.broken_) throw std::runtime_error("these games broke off in the middle of a step");
             if (shared.busy_.exchange(true)) throw std::runtime_error("these games are in use by another thread");
         }
         ~Use() { shared_.busy_ = false; }
@@ -230,9 +252,26 @@ public:
         SharedGames& shared_;
     };
 
+    // What never changes.
+    int slots() const { return games_->slots(); }
+    int threads() const { return games_->threads(); }
+    const Rules& rules() const { return games_->plan().rules; }
+
+    // Plays without the GIL. Should it fail half-way (memory), the games are of no use any more.
+    template <class Work>
+    void change(Work&& work) {
+        try {
+            without_gil(work);
+        } catch (...) {
+            broken_ = true;
+            throw;
+        }
+    }
+
 private:
     std::unique_ptr<VectorGames> games_;
     std::atomic<bool> busy_{false};
+    bool broken_ = false;
 };
 using Use = SharedGames::Use;
 
@@ -240,21 +279,37 @@ void init_games(SharedGames* self, int count, int threads, uint64_t seed, std::o
                 std::string_view declaration, std::optional<nb::list> starts, int random_plies, uint64_t first_number,
                 std::optional<uint64_t> stride) {
     GamePlan plan;
-    plan.slots = checked("count", count, 1);
+    plan.slots = checked("count", count, 1, MAX_SLOTS);
     plan.rules = to_rules(max_moves, declaration);
     plan.seed = seed;
     plan.first_number = first_number;
     plan.stride = stride.value_or(uint64_t(count));
     plan.random_plies = checked("random_plies", random_plies, 0);
-    if (!starts) plan.starts.push_back(unwrap(parse_sfen(START_SFEN)));
-    else
-        for (nb::handle sfen : *starts) {
-            if (!PyUnicode_Check(sfen.ptr())) throw nb::type_error("starts must be SFEN texts");
-            plan.starts.push_back(unwrap(parse_sfen(utf8(sfen))));
-        }
+    plan.starts = starts ? read_sfens(*starts, "starts") : std::vector<Position>{unwrap(parse_sfen(START_SFEN))};
     if (plan.starts.empty()) raise_value_error("starts is empty, expected at least one SFEN");
-    if (const auto error = VectorGames::flaw(plan)) raise(*error);
-    new (self) SharedGames(std::make_unique<VectorGames>(std::move(plan), checked("threads", threads, 1)));
+    checked("threads", threads, 1);
+    std::optional<Error> error;
+    std::unique_ptr<VectorGames> games;
+    without_gil([&] {
+        error = VectorGames::flaw(plan);
+        if (!error) games = std::make_unique<VectorGames>(std::move(plan), threads);
+    });
+    if (error) raise(*error);
+    new (self) SharedGames(std::move(games));
+}
+
+void restore_games(SharedGames* self, nb::bytes saved, int threads) {
+    checked("threads", threads, 1);
+    std::optional<Result<std::unique_ptr<VectorGames>>> games;
+    without_gil([&] { games.emplace(VectorGames::restore({saved.c_str(), saved.size()}, threads)); });
+    new (self) SharedGames(unwrap(std::move(*games)));
+}
+
+nb::bytes save_games(SharedGames& self) {
+    const Use games(self);
+    std::string bytes;
+    without_gil([&] { bytes = games->save(); });
+    return nb::bytes(bytes.data(), bytes.size());
 }
 
 // All arrays that a step or an observation can fill, held together.
@@ -276,7 +331,7 @@ struct Arrays {
 nb::tuple finished_tuple(const FinishedGame& game) {
     return nb::make_tuple(game.slot, game.number, outcome_tuple(game.outcome), game.opening, to_sfen(game.start),
                           move_list(game.moves.data(), game.moves.size()),
-                          nb::bytes(reinterpret_cast<const char*>(&game.last), sizeof game.last));
+                          nb::bytes(reinterpret_cast<const char*>(&game.final_position), sizeof game.final_position));
 }
 
 nb::list step_games(SharedGames& self, nb::handle chosen, nb::handle rewards, nb::handle ended, nb::handle packed,
@@ -288,7 +343,7 @@ nb::list step_games(SharedGames& self, nb::handle chosen, nb::handle rewards, nb
     const Array<bool> end(ended, "ended", {n}, true);
     const Arrays arrays(n, packed, planes, offsets, actions, mask);
     std::optional<Error> error;
-    without_gil([&] { error = games->step(choice.data(), {reward.data(), end.data()}, arrays.pointers()); });
+    self.change([&] { error = games->step(choice.data(), {reward.data(), end.data()}, arrays.pointers()); });
     if (error) raise(*error);
     nb::list finished;
     for (const FinishedGame& game : games->finished()) finished.append(finished_tuple(game));
@@ -336,32 +391,30 @@ void bind_vector(nb::module_& m) {
         .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a = 1, "seed"_a = 0, "max_moves"_a.none() = 512,
              "declaration"_a = "27", "starts"_a = nb::none(), "random_plies"_a = 0, "first_number"_a = 0,
              "stride"_a = nb::none())
-        .def("__init__", [](SharedGames* self, nb::bytes saved, int threads) {
-            checked("threads", threads, 1);
-            new (self) SharedGames(unwrap(VectorGames::restore({saved.c_str(), saved.size()}, threads)));
-        }, "saved"_a, nb::kw_only(), "threads"_a = 1)
-        .def("__len__", [](SharedGames& self) { return Use(self)->slots(); })
+        .def("__init__", &restore_games, "saved"_a, nb::kw_only(), "threads"_a = 1)
+        .def("__len__", &SharedGames::slots)
         .def("_step", &step_games, "chosen"_a, "rewards"_a.none(), "ended"_a.none(), "packed"_a.none(), "planes"_a.none(),
              "offsets"_a.none(), "actions"_a.none(), "mask"_a.none())
         .def("_observe", &observe_games, "packed"_a.none(), "planes"_a.none(), "offsets"_a.none(), "actions"_a.none(),
              "mask"_a.none())
         .def("_game", &game_in_slot, "slot"_a)
-        .def("save", [](SharedGames& self) {
-            const std::string bytes = Use(self)->save();
-            return nb::bytes(bytes.data(), bytes.size());
-        }, "All games as bytes, from which VectorGames.restore() goes on exactly here.")
+        .def("_restart", [](SharedGames& self, uint64_t seed, uint64_t first_number) {
+            const Use games(self);
+            self.change([&] { games->restart(seed, first_number); });
+        }, "seed"_a, "first_number"_a)
+        .def("save", &save_games, "All games as bytes, from which VectorGames.restore() goes on exactly here.")
         .def_prop_ro("numbers", [](SharedGames& self) {
             const Use games(self);
             nb::list numbers;
             for (int i = 0; i < games->slots(); ++i) numbers.append(nb::int_(games->number(i)));
             return numbers;
         }, "The number of each slot's game.")
-        .def_prop_ro("threads", [](SharedGames& self) { return Use(self)->threads(); }, "How many threads play.")
+        .def_prop_ro("threads", &SharedGames::threads, "How many threads play.")
         .def_prop_ro("seed", [](SharedGames& self) { return Use(self)->plan().seed; }, "Of the beginnings of games.")
-        .def_prop_ro("max_moves", [](SharedGames& self) { return max_moves_object(Use(self)->plan().rules.max_moves); },
+        .def_prop_ro("max_moves", [](const SharedGames& self) { return max_moves_object(self.rules().max_moves); },
                      "The ply at which a game is a draw; None: no limit.")
-        .def_prop_ro("declaration", [](SharedGames& self) {
-            return DECLARATION_NAMES[int(Use(self)->plan().rules.declaration)];
+        .def_prop_ro("declaration", [](const SharedGames& self) {
+            return DECLARATION_NAMES[int(self.rules().declaration)];
         }, "The declaration rule: '27', '24', 'try' or 'off'.");
 }
 

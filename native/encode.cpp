@@ -81,9 +81,7 @@ const char* broken_bytes(const PackedPosition& packed) {
     return nullptr;
 }
 
-}  // namespace
-
-PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_check) {
+PackedPosition make_packed(const Position& pos, int max_moves, int earlier, bool in_check) {
     PackedPosition packed;
     packed.ply = uint32_t(pos.ply());
     packed.max_moves = uint32_t(max_moves);
@@ -93,6 +91,14 @@ PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_che
     std::memcpy(packed.board, pos.board(), sizeof packed.board);
     return packed;
 }
+
+}  // namespace
+
+PackedPosition pack(const Game& game) {
+    return make_packed(game.position(), game.rules().max_moves, game.earlier_occurrences(), game.in_check());
+}
+
+PackedPosition pack(const Position& pos, int max_moves) { return make_packed(pos, max_moves, 0, pos.in_check()); }
 
 Result<Position> unpack(const PackedPosition& packed) {
     if (const char* fault = broken_bytes(packed)) return Error{Error::RULES, fault};

@@ -2,7 +2,9 @@
 // docs/shogi.md is the reference; a change here is a new version of the encoding.
 #pragma once
 
-#include "movegen.h"
+#include <bit>
+
+#include "game.h"
 
 namespace keisei {
 
@@ -15,6 +17,7 @@ constexpr int ACTIONS = BOARD_ACTIONS + SQUARES * HAND_TYPES;
 static_assert(ACTIONS == 13527);
 
 // What travels between processes and is stored for learning. Little-endian, no padding.
+static_assert(std::endian::native == std::endian::little);
 struct PackedPosition {
     uint32_t ply;
     uint32_t max_moves;
@@ -24,8 +27,9 @@ struct PackedPosition {
 };
 static_assert(sizeof(PackedPosition) == 104);
 
-// `earlier` (occurrences of the position) and `max_moves` are the game's; the rest is in the position.
-PackedPosition pack(const Position& pos, int max_moves, int earlier, bool in_check);
+// The position of a game, or one without a past.
+PackedPosition pack(const Game& game);
+PackedPosition pack(const Position& pos, int max_moves);
 
 // The position again; what is in the bytes may be anything, and is an error if no game could go on from it.
 Result<Position> unpack(const PackedPosition& packed);

@@ -15,6 +15,8 @@ constexpr std::chrono::microseconds PATIENCE{100};
 void rest() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #else
     std::this_thread::yield();
 #endif
@@ -37,20 +39,28 @@ ThreadTeam::ThreadTeam(int size) : size_(size) { start(); }
 
 void ThreadTeam::start() {
     process_ = getpid();
-    helpers_ = std::make_unique<Helper[]>(size_t(size_) - 1);
-    for (int i = 0; i < size_ - 1; ++i) helpers_[i].thread = std::thread([this, &helper = helpers_[i]] { serve(helper); });
+    helpers_ = std::make_unique<Helper[]>(helper_count());
+    try {
+        for (size_t i = 0; i < helper_count(); ++i)
+            helpers_[i].thread = std::thread([this, &helper = helpers_[i]] { serve(helper); });
+    } catch (...) {  // the system has no more threads
+        stop();
+        throw;
+    }
 }
 
-ThreadTeam::~ThreadTeam() {
-    if (process_ != getpid()) {
-        (void)helpers_.release();  // the threads of another process can be neither joined nor let go
-        return;
-    }
-    for (int i = 0; i < size_ - 1; ++i) {
+void ThreadTeam::stop() {
+    for (size_t i = 0; i < helper_count(); ++i) {
+        if (!helpers_[i].thread.joinable()) break;  // it was never started
         helpers_[i].state = QUIT;
         helpers_[i].state.notify_one();
         helpers_[i].thread.join();
     }
+}
+
+ThreadTeam::~ThreadTeam() {
+    if (process_ == getpid()) stop();
+    else (void)helpers_.release();  // the threads of another process can be neither joined nor let go
 }
 
 void ThreadTeam::run(int count, const Job& job) {
@@ -58,8 +68,8 @@ void ThreadTeam::run(int count, const Job& job) {
         (void)helpers_.release();
         start();
     }
-    const auto part = [&](int i) { return int(int64_t(count) * i / size_); };  // where thread i begins, the caller being 0
-    for (int i = 0; i < size_ - 1; ++i) {
+    const auto part = [&](size_t i) { return int(int64_t(count) * int64_t(i) / size_); };  // where thread i begins, the caller being 0
+    for (size_t i = 0; i < helper_count(); ++i) {
         Helper& helper = helpers_[i];
         helper.first = part(i + 1);
         helper.end = part(i + 2);
@@ -68,7 +78,7 @@ void ThreadTeam::run(int count, const Job& job) {
         helper.state.notify_one();
     }
     do_part(0, part(1), job);
-    for (int i = 0; i < size_ - 1; ++i) {
+    for (size_t i = 0; i < helper_count(); ++i) {
         Helper& helper = helpers_[i];
         uint32_t state = OFFERED;
         if (helper.state.compare_exchange_strong(state, IDLE, std::memory_order_acquire)) {

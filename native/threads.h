@@ -2,12 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace keisei {
 
@@ -44,8 +44,11 @@ private:
     };
 
     void start();
+    void stop();
     void serve(Helper& helper);
     void do_part(int first, int end, const Job& job);
+
+    size_t helper_count() const { return size_t(size_) - 1; }
 
     const int size_;
     long process_ = 0;  // whose threads they are: after fork() the child has none

@@ -1,5 +1,6 @@
 #include "vec_env.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "random.h"
@@ -8,6 +9,7 @@
 namespace keisei {
 namespace {
 
+// How the game has ended, the side to move declaring its win if it may.
 std::optional<Outcome> decided(Game& game) {
     if (game.can_declare()) (void)game.declare();
     return game.outcome();
@@ -52,12 +54,22 @@ Error damaged(const std::string& what) { return {Error::SYNTAX, "bad saved games
 }  // namespace
 
 VectorGames::VectorGames(GamePlan plan, int threads)
-    : plan_(std::move(plan)), team_(threads), legal_counts_(size_t(plan_.slots)) {
+    : plan_(std::move(plan)), team_(std::min(threads, plan_.slots)), legal_counts_(size_t(plan_.slots)),
+      legal_offsets_(size_t(plan_.slots) + 1) {
     slots_.reserve(size_t(plan_.slots));
-    for (int i = 0; i < plan_.slots; ++i)
-        slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), plan_.first_number + uint64_t(i)});
+    for (int i = 0; i < plan_.slots; ++i) slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), 0});
+    restart(plan_.seed, plan_.first_number);
+}
+
+void VectorGames::restart(uint64_t seed, uint64_t first_number) {
+    plan_.seed = seed;
+    plan_.first_number = first_number;
+    finished_.clear();
     team_.run(plan_.slots, [this](int first, int end) {
-        for (int i = first; i < end; ++i) begin(slots_[size_t(i)]);
+        for (int i = first; i < end; ++i) {
+            slots_[size_t(i)].number = plan_.first_number + uint64_t(i);
+            begin(slots_[size_t(i)]);
+        }
     });
 }
 
@@ -111,23 +123,22 @@ void VectorGames::play(Slot& slot, int i, const Results& results) const {
     if (results.rewards) results.rewards[i] = !end || !end->winner ? 0 : *end->winner == mover ? 1 : -1;
     if (!end) return;
 
-    FinishedGame& last = slot.last;
-    last.slot = i;
-    last.number = slot.number;
-    last.outcome = *end;
-    last.opening = slot.opening;
-    last.last = pack(game.position(), plan_.rules.max_moves, game.earlier_occurrences(), game.in_check());
-    last.start = plan_.starts[slot.start];
-    last.moves.clear();
-    for (int ply = 0; ply < game.moves_played(); ++ply) last.moves.push_back(game.move(ply));
+    FinishedGame& finished = slot.finished;
+    finished.slot = i;
+    finished.number = slot.number;
+    finished.outcome = *end;
+    finished.opening = slot.opening;
+    finished.final_position = pack(game);
+    finished.start = plan_.starts[slot.start];
+    finished.moves.clear();
+    for (int ply = 0; ply < game.moves_played(); ++ply) finished.moves.push_back(game.move(ply));
     slot.number += plan_.stride;
     begin(slot);
 }
 
 void VectorGames::see(const Game& game, int i, const Observations& out) {
     if (out.packed || out.planes) {
-        const PackedPosition packed =
-            pack(game.position(), plan_.rules.max_moves, game.earlier_occurrences(), game.in_check());
+        const PackedPosition packed = pack(game);
         if (out.packed) std::memcpy(out.packed + size_t(i) * sizeof packed, &packed, sizeof packed);
         if (out.planes) write_planes(packed, out.planes + size_t(i) * OBSERVATION_SIZE);
     }
@@ -138,10 +149,10 @@ void VectorGames::see(const Game& game, int i, const Observations& out) {
 
 void VectorGames::write_legal(const Observations& out) {
     if (!out.offsets || !out.actions) return;
-    out.offsets[0] = 0;
-    for (int i = 0; i < plan_.slots; ++i) out.offsets[i + 1] = out.offsets[i] + legal_counts_[size_t(i)];
+    for (size_t i = 0; i < legal_counts_.size(); ++i) legal_offsets_[i + 1] = legal_offsets_[i] + legal_counts_[i];
+    std::copy(legal_offsets_.begin(), legal_offsets_.end(), out.offsets);
     team_.run(plan_.slots, [&](int first, int end) {
-        int32_t* actions = out.actions + out.offsets[first];
+        int32_t* actions = out.actions + legal_offsets_[size_t(first)];
         for (int i = first; i < end; ++i) {
             const MoveList& legal = game(i).legal_moves();
             write_actions(legal, game(i).position().side(), actions);
@@ -185,7 +196,7 @@ std::optional<Error> VectorGames::step(const int32_t* actions, const Results& re
     finished_.clear();
     if (any_ended)
         for (const Slot& slot : slots_)
-            if (slot.ended) finished_.push_back(slot.last);
+            if (slot.ended) finished_.push_back(slot.finished);
     return std::nullopt;
 }
 
@@ -200,7 +211,7 @@ std::string VectorGames::save() const {
     out.put(plan_.stride);
     out.put(int32_t(plan_.random_plies));
     out.put(uint32_t(plan_.starts.size()));
-    for (const Position& start : plan_.starts) out.put(pack(start, plan_.rules.max_moves, 0, start.in_check()));
+    for (const Position& start : plan_.starts) out.put(pack(start, plan_.rules.max_moves));
     for (const Slot& slot : slots_) {
         out.put(slot.number);
         out.put(slot.start);
@@ -229,7 +240,8 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
         !in.get(plan.stride) || !in.get(random_plies) || !in.get(starts))
         return damaged("too short");
     // Each slot and each start takes some bytes, so these are no more than there can be.
-    if (slots < 1 || size_t(slots) > in.left() || starts < 1 || starts > in.left() / sizeof(PackedPosition) || max_moves < 1 ||
+    constexpr size_t SLOT_BYTES = sizeof(uint64_t) + sizeof(uint32_t) + sizeof(int32_t) + sizeof(uint32_t);
+    if (slots < 1 || slots > MAX_SLOTS || size_t(slots) > in.left() / SLOT_BYTES || starts < 1 || starts > in.left() / sizeof(PackedPosition) || max_moves < 1 ||
         max_moves > UNLIMITED || declaration > uint8_t(Declaration::TRY) || random_plies < 0)
         return damaged("a plan that cannot be");
     plan.slots = slots;

@@ -2,13 +2,17 @@
 // what the players see into the caller's arrays. The results do not depend on the number of threads.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "encode.h"
-#include "game.h"
 #include "threads.h"
 
 namespace keisei {
+
+// More slots could have more legal actions than 32-bit offsets can number.
+constexpr int MAX_SLOTS = INT32_MAX / MAX_LEGAL_MOVES;
 
 // Which games are played. The j-th game of slot i has the number first_number + i + j * stride, and the random choices
 // of its beginning depend on (seed, number) alone.
@@ -28,7 +32,7 @@ struct FinishedGame {
     uint64_t number = 0;
     Outcome outcome{};
     int opening = 0;  // random moves at its beginning
-    PackedPosition last{};
+    PackedPosition final_position{};
     Position start;
     std::vector<Move> moves;  // the opening's too
 };
@@ -51,8 +55,11 @@ public:
     // The plan must be possible: see flaw().
     VectorGames(GamePlan plan, int threads);
 
-    // What is impossible in a plan, for the user; nothing if all is well.
+    // What is impossible in a plan, for the user; nothing if all is well. There must be starts.
     static std::optional<Error> flaw(const GamePlan& plan);
+
+    // Begins anew in every slot, as another plan that differs in seed and first number would.
+    void restart(uint64_t seed, uint64_t first_number);
 
     const GamePlan& plan() const { return plan_; }
     int slots() const { return plan_.slots; }
@@ -82,7 +89,7 @@ private:
         int opening = 0;
         Move chosen{};
         bool ended = false;
-        FinishedGame last{};  // if ended
+        FinishedGame finished{};  // if ended
     };
 
     void begin(Slot& slot) const;
@@ -92,11 +99,12 @@ private:
     void write_legal(const Observations& out);
     Error illegal(int i, int32_t action) const;
 
-    // A slot stays in the cache of the core that plays it; what the calling thread asks of all of them stands beside.
     GamePlan plan_;
     ThreadTeam team_;
     std::vector<Slot> slots_;
-    std::vector<int32_t> legal_counts_;  // by slot
+    // How many legal actions a slot has, and where they begin: apart from the slots, each of which stays in the cache of
+    // the core that plays it, and apart from the caller's arrays, with which anything may happen meanwhile.
+    std::vector<int32_t> legal_counts_, legal_offsets_;
     std::vector<FinishedGame> finished_;
 };
 

@@ -1,6 +1,7 @@
 """PolicyOutputMapper: moves and their indices in the policy's 13,527 actions, both ways."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,8 @@ import numpy.typing as npt
 from keisei.shogi import Move, encoding
 from keisei.shogi.outcome import Color
 from keisei.shogi.shogi_game import ShogiGame
+
+_T = TypeVar("_T")
 
 
 class PolicyOutputMapper:
@@ -25,12 +28,12 @@ class PolicyOutputMapper:
 
     def moves_to_indices(self, moves: Iterable[Move | str], turns: Iterable[Color]) -> npt.NDArray[np.int32]:
         """Return the index of each move, int32 [N]; one side for each move."""
-        pairs = zip(moves, turns, strict=True)
+        pairs = _pairs(list(moves), list(turns))
         return np.array([encoding.action_of(move, turn) for move, turn in pairs], np.int32)
 
     def indices_to_moves(self, indices: npt.ArrayLike, turns: Iterable[Color]) -> list[Move]:
         """Return the move of each index; one side for each index."""
-        pairs = zip(np.asarray(indices).tolist(), turns, strict=True)
+        pairs = _pairs(np.asarray(indices).tolist(), list(turns))
         return [encoding.move_of(index, turn) for index, turn in pairs]
 
     def legal_indices(self, game: ShogiGame) -> npt.NDArray[np.int32]:
@@ -47,3 +50,9 @@ class PolicyOutputMapper:
     def legal_masks(self, packed: npt.NDArray[np.uint8], *, threads: int = 1) -> npt.NDArray[np.bool_]:
         """Return the mask of each packed position, bool [N, 13527]."""
         return encoding.legal_mask(packed, threads=threads)
+
+
+def _pairs(things: list[_T], turns: list[Color]) -> list[tuple[_T, Color]]:
+    if len(things) != len(turns):
+        raise ValueError(f"{len(turns)} turns, expected one side for each of {len(things)}")
+    return list(zip(things, turns, strict=True))

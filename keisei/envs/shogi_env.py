@@ -6,6 +6,7 @@ With an opponent the agent plays one side, every observation before the end of t
 every reward.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
@@ -14,10 +15,19 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from keisei.envs.table import RENDER_MODES, Frame, Setting, Table, checked_render_mode, render
+from keisei.envs.table import (
+    RENDER_MODES,
+    Frame,
+    Setting,
+    Table,
+    checked_render_mode,
+    render,
+    result,
+    reward,
+)
 from keisei.shogi import RulesError
 from keisei.shogi.encoding import ACTIONS, PLANES
-from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.outcome import Color
 
 Observation = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -36,6 +46,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
 
     opponent: None (self-play), "random", or a function of observation and mask that returns a legal action.
     agent_color: with an opponent, the agent's side: "black", "white", or "random", drawn anew for each game.
+        Without one it means nothing.
     illegal_action: "lose" ends the game as the rules of shogi do, reward -1; "raise" is a RulesError.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
     """
@@ -61,69 +72,71 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
             raise ValueError(f"opponent is {opponent!r}, expected None, 'random' or a function")
         if agent_color not in ("black", "white", "random"):
             raise ValueError(f"agent_color is {agent_color!r}, expected 'black', 'white' or 'random'")
-        if illegal_action not in ("lose", "raise"):
-            raise ValueError(f"illegal_action is {illegal_action!r}, expected 'lose' or 'raise'")
         self.render_mode = checked_render_mode(render_mode)
         self.observation_space = observation_space()
         self.action_space = spaces.Discrete(ACTIONS)
         self._opponent: Opponent | None = self._random_action if opponent == "random" else opponent
         self._agent_color = agent_color
-        self._illegal_loses = illegal_action == "lose"
-        self._table = Table(Setting(max_moves, declaration, starts, random_plies))
-        self._outcome: Outcome | None = None
+        self._table = Table(Setting(max_moves, declaration, starts, random_plies), illegal_action)
+        self._is_ready = False  # for step(): not before reset() has set up a game
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a game; the opponent makes its move first if it has the first move. Options: none."""
+        """Begin a game; the opponent makes its move first if it has the first move."""
         super().reset(seed=seed, options=options)
+        self._is_ready = False
         for _ in range(_BEGINNINGS):
             self._begin()
-            if not self._outcome:
+            if not self._table.outcome():
+                self._is_ready = True
                 return self._table.observation(), self._info()
         raise RulesError(f"the opponent has ended {_BEGINNINGS} games before the agent's first move")
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play an action, and the opponent's answer if there is one; nothing is ever truncated."""
-        if self._outcome:
-            raise RulesError(f"the game is over, {self._outcome}: reset() begins the next one")
+        if not self._is_ready:
+            over = self._table.outcome()
+            raise RulesError(f"the game is over, {over}: reset()" if over else "no game has begun: reset()")
         if not self.action_space.contains(action):
             raise ValueError(f"action is {action!r}, expected an integer from 0 to {ACTIONS - 1}")
         mover = self._table.turn
-        try:
-            self._table.play(int(action))
-            self._outcome = self._table.outcome()
-        except RulesError:
-            if not self._illegal_loses:
+        self._table.play(int(action))
+        if self._opponent is not None and not self._table.outcome():
+            try:
+                self._let_opponent_play(self._opponent)
+            except BaseException:
+                self._table.game.pop()  # the agent's move: it is its turn again
                 raise
-            self._outcome = Outcome(mover.opponent, Reason.ILLEGAL_MOVE)
-        if self._opponent is not None and not self._outcome:
-            self._let_opponent_play(self._opponent)
-        winner = self._outcome.winner if self._outcome else None
-        reward = 0.0 if winner is None else 1.0 if winner is mover else -1.0
-        return self._table.observation(), reward, self._outcome is not None, False, self._info()
+        outcome = self._table.outcome()
+        self._is_ready = outcome is None
+        return self._table.observation(), reward(outcome, mover), outcome is not None, False, self._info()
 
     def action_masks(self) -> Mask:
         """Return the legal actions, bool [13527], under the name that sb3-contrib looks for."""
-        return self._table.mask() if not self._outcome else np.zeros(ACTIONS, np.bool_)
+        return self._table.mask()
 
     def render(self) -> Frame | None:
         """Return the board as a BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
         return render(self._table.game, self.render_mode) if self.render_mode else None
 
     def _begin(self) -> None:
-        self._table.begin(int(self.np_random.integers(2**63)), 0)
-        self._outcome = None
+        self._table.begin(int(self.np_random.integers(2**63)))
         if self._opponent is None:
             return
-        colors = {"black": Color.BLACK, "white": Color.WHITE}
-        agent = colors.get(self._agent_color) or Color(int(self.np_random.integers(2)))
+        if self._agent_color == "random":
+            agent = Color(int(self.np_random.integers(2)))
+        else:
+            agent = Color[self._agent_color.upper()]
         if self._table.turn is not agent:
             self._let_opponent_play(self._opponent)
 
     def _let_opponent_play(self, opponent: Opponent) -> None:
-        self._table.play(int(opponent(self._table.observation(), self._table.mask())))
-        self._outcome = self._table.outcome()
+        mask = self._table.mask()
+        action = operator.index(opponent(self._table.observation(), mask.copy()))
+        if not (0 <= action < ACTIONS and mask[action]):
+            raise RulesError(f"the opponent plays the illegal action {action} in {self._table.game.sfen()}")
+        self._table.play(action)
 
     def _random_action(self, _: Observation, mask: Mask) -> int:
         return int(self.np_random.choice(np.flatnonzero(mask)))
@@ -134,7 +147,6 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
             "to_move": int(self._table.turn),
             "ply": self._table.game.ply,
         }
-        if self._outcome:
-            winner = self._outcome.winner
-            info |= {"winner": -1 if winner is None else int(winner), "reason": str(self._outcome.reason)}
+        if outcome := self._table.outcome():
+            info |= result(outcome)
         return info

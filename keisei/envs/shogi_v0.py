@@ -8,8 +8,9 @@ board as that agent sees it, and "action_mask", int8 [13527], all zero while it 
 come with the end of the game: 1 and -1, or 0 for both.
 """
 
+import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,16 @@ except ImportError as error:
     raise ImportError("keisei.envs.shogi_v0 needs PettingZoo: pip install 'keisei[gym]'") from error
 
 from keisei.envs.shogi_env import observation_space
-from keisei.envs.table import RENDER_MODES, Frame, Setting, Table, checked_render_mode, render
+from keisei.envs.table import (
+    RENDER_MODES,
+    Frame,
+    Setting,
+    Table,
+    checked_render_mode,
+    render,
+    result,
+    reward,
+)
 from keisei.shogi.encoding import ACTIONS
 from keisei.shogi.outcome import Color
 
@@ -32,14 +42,14 @@ _NAMES = list(_AGENTS)
 
 
 def env(**options: Any) -> "AECEnv[str, Any, Any]":
-    """Return the environment as PettingZoo's users know it: an illegal action ends the game and loses it."""
-    wrapped = wrappers.TerminateIllegalWrapper(raw_env(**options), illegal_reward=-1)
-    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
+    """Return the environment with PettingZoo's own checks of the order of calls and of actions."""
+    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(raw_env(**options)))
 
 
 class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[misc] # noqa: N801
-    """Shogi for two agents; an illegal action is a RulesError.
+    """Shogi for two agents.
 
+    illegal_action: "lose" ends the game as the rules of shogi do, rewards -1 and 1; "raise" is a RulesError.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
     """
 
@@ -53,6 +63,7 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
     def __init__(
         self,
         *,
+        illegal_action: Literal["lose", "raise"] = "lose",
         max_moves: int | None = 512,
         declaration: str = "27",
         starts: Sequence[str] | None = None,
@@ -72,8 +83,9 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
             )
             for agent in _AGENTS
         }
-        self._table = Table(Setting(max_moves, declaration, starts, random_plies))
+        self._table = Table(Setting(max_moves, declaration, starts, random_plies), illegal_action)
         self._random, _ = seeding.np_random()
+        self.reset()
 
     def observation_space(self, agent: str) -> "spaces.Space[Any]":
         """Return the space of an agent's observations."""
@@ -84,10 +96,10 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:  # noqa: ARG002
-        """Begin a game, the same one for the same seed. Options: none."""
+        """Begin a game, the same one for the same seed."""
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
-        self._table.begin(int(self._random.integers(2**63)), 0)
+        self._table.begin(int(self._random.integers(2**63)))
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -111,14 +123,13 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
             raise ValueError("action is None, but the game is not over")
         mover = self.agent_selection
         self._cumulative_rewards[mover] = 0.0
-        self._table.play(int(action))
-        self.agent_selection = _NAMES[self._table.turn]
+        self._table.play(operator.index(action))
+        self.agent_selection = _NAMES[_AGENTS[mover].opponent]
         if outcome := self._table.outcome():
             for agent, color in _AGENTS.items():
-                draw = outcome.winner is None
-                self.rewards[agent] = 0.0 if draw else 1.0 if outcome.winner is color else -1.0
+                self.rewards[agent] = reward(outcome, color)
                 self.terminations[agent] = True
-                self.infos[agent] = {"outcome": str(outcome)}
+                self.infos[agent] = result(outcome)
         self._accumulate_rewards()
 
     def render(self) -> Frame | None:

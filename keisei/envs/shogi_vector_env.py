@@ -15,7 +15,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from keisei.envs.shogi_env import observation_space
-from keisei.envs.table import RENDER_MODES, Frame, Setting, checked_render_mode, render
+from keisei.envs.table import (
+    RENDER_MODES,
+    Frame,
+    Setting,
+    checked_render_mode,
+    render,
+    result,
+)
 from keisei.shogi import encoding
 from keisei.shogi.vector import Batch, FinishedGame
 
@@ -26,7 +33,7 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
     """`num_envs` games of self-play at once; gymnasium.make_vec("keisei/Shogi-v0", num_envs=64) makes one.
 
     threads: native threads; the results are the same for any number.
-    copy: hand out copies of observations, rewards and so on; without, they are overwritten by the next step.
+    copy: hand out copies of the observations; without, the same array is overwritten by each step.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
     An illegal action is a RulesError, and then nothing was played in any game.
     """
@@ -49,21 +56,17 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
         random_plies: int = 0,
         render_mode: str | None = None,
     ) -> None:
+        self._games = Setting(max_moves, declaration, starts, random_plies).games(num_envs, threads)
+        self._batch = Batch.empty(num_envs)
+        self._threads = threads
+        self._copy = copy
+        self._games.observe(self._batch)
         self.num_envs = num_envs
         self.render_mode = checked_render_mode(render_mode)
         self.single_observation_space = observation_space()
         self.single_action_space = spaces.Discrete(encoding.ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._setting = Setting(max_moves, declaration, starts, random_plies)
-        self._threads = threads
-        self._copy = copy
-        self._games = self._setting.vector(num_envs, threads=threads)
-        self._planes = np.zeros((num_envs, encoding.PLANES, 9, 9), np.float32)
-        shared = Batch.empty(num_envs, planes=False)
-        self._batch = Batch(
-            shared.rewards, shared.ended, shared.packed, shared.offsets, shared.actions, self._planes
-        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -72,17 +75,16 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
         if options and options.get("reset_mask") is not None:
             raise ValueError("reset_mask is of no use here: each game is followed by the next one by itself")
         super().reset(seed=seed)
-        new_seed = int(self.np_random.integers(2**63))
-        self._games = self._setting.vector(self.num_envs, seed=new_seed, threads=self._threads)
+        self._games.restart(seed=int(self.np_random.integers(2**63)))
         self._games.observe(self._batch)
-        return self._given(self._planes), self._infos([])
+        return self._observations(), self._infos([])
 
     def step(self, actions: _Array) -> tuple[_Array, _Array, _Array, _Array, dict[str, Any]]:
         """Play one legal action in every game."""
-        finished = self._games.step(np.ascontiguousarray(actions, np.int32), self._batch)
-        truncated = np.zeros(self.num_envs, np.bool_)
-        observations, rewards = self._given(self._planes), self._given(self._batch.rewards)
-        return observations, rewards, self._given(self._batch.ended), truncated, self._infos(finished)
+        finished = self._games.step(self._checked(actions), self._batch)
+        rewards = self._batch.rewards.astype(np.float64)
+        ended = self._batch.ended.copy()
+        return self._observations(), rewards, ended, np.zeros(self.num_envs, np.bool_), self._infos(finished)
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions as a dense mask, bool [N, 13527]."""
@@ -102,20 +104,27 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
         games = map(self._games.game, range(self.num_envs))
         return tuple(render(game, self.render_mode) for game in games)
 
-    def _given(self, array: _Array) -> _Array:
-        return array.copy() if self._copy else array
+    def _observations(self) -> _Array:
+        assert self._batch.planes is not None
+        return self._batch.planes.copy() if self._copy else self._batch.planes
+
+    def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Return actions of any integer type as native code takes them; it looks at each of them itself."""
+        given = np.asarray(actions)
+        if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
+            got = f"{given.dtype} of shape {given.shape}"
+            raise ValueError(f"actions: expected integers of shape ({self.num_envs},), got {got}")
+        return np.ascontiguousarray(np.clip(given, -1, encoding.ACTIONS), np.int32)
 
     def _infos(self, finished: list[FinishedGame]) -> dict[str, Any]:
+        facts = {
+            "to_move": encoding.turns(self._batch.packed).astype(np.int64),
+            "ply": encoding.plies(self._batch.packed),
+        }
         everyone = np.ones(self.num_envs, np.bool_)
-        infos: dict[str, Any] = {"to_move": encoding.turns(self._batch.packed), "_to_move": everyone}
+        infos: dict[str, Any] = facts | {f"_{key}": everyone for key in facts}
         for game in finished:
-            winner = game.outcome.winner
-            final = {
-                "winner": -1 if winner is None else int(winner),
-                "reason": str(game.outcome.reason),
-                "length": len(game.moves),
-                "game": game.number,
-            }
-            last = encoding.planes(game.last[None])[0]
-            infos = self._add_info(infos, {"final_obs": last, "final_info": final}, game.slot)
+            final_obs = encoding.planes(game.final_position[None])[0]
+            final_info = result(game.outcome) | {"length": len(game.moves), "game": game.number}
+            infos = self._add_info(infos, {"final_obs": final_obs, "final_info": final_info}, game.slot)
         return infos

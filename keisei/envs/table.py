@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.envs.board_image import draw_rgb
 from keisei.shogi import RulesError, ShogiGame, encoding
-from keisei.shogi.outcome import Color, Outcome
+from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.vector import VectorGames
 
 RENDER_MODES = ["ansi", "rgb_array"]
@@ -24,30 +25,36 @@ class Setting:
     starts: Sequence[str] | None = None
     random_plies: int = 0
 
-    def vector(self, count: int, *, seed: int = 0, first_number: int = 0, threads: int = 1) -> VectorGames:
+    def games(self, count: int, threads: int = 1) -> VectorGames:
         """Return a vector of such games."""
         return VectorGames(
             count,
             threads=threads,
-            seed=seed,
             max_moves=self.max_moves,
             declaration=self.declaration,
-            starts=None if self.starts is None else list(self.starts),
+            starts=self.starts,
             random_plies=self.random_plies,
-            first_number=first_number,
         )
 
 
 class Table:
-    """A game in progress, played by action indices."""
+    """A game in progress, played by action indices.
 
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self.begin(0, 0)
+    illegal_action: "lose" ends the game as the rules of shogi do, "raise" is a RulesError.
+    """
 
-    def begin(self, seed: int, number: int) -> None:
-        """Set up the game that a vector with this seed would begin under this number."""
-        self.game: ShogiGame = self._setting.vector(1, seed=seed, first_number=number).game(0)
+    def __init__(self, setting: Setting, illegal_action: str) -> None:
+        if illegal_action not in ("lose", "raise"):
+            raise ValueError(f"illegal_action is {illegal_action!r}, expected 'lose' or 'raise'")
+        self._illegal_loses = illegal_action == "lose"
+        self._beginnings = setting.games(1)
+        self.begin(0)
+
+    def begin(self, seed: int) -> None:
+        """Set up the first game of a vector with this seed."""
+        self._beginnings.restart(seed=seed)
+        self.game: ShogiGame = self._beginnings.game(0)
+        self._illegal: Outcome | None = None
 
     @property
     def turn(self) -> Color:
@@ -56,14 +63,17 @@ class Table:
 
     def outcome(self) -> Outcome | None:
         """Return how the game ended; None while it goes on."""
-        return self.game.outcome()
+        return self._illegal or self.game.outcome()
 
     def play(self, action: int) -> None:
-        """Play a legal action, and declare the other side's win if it may; RulesError if it is not legal."""
+        """Play an action, and declare the other side's win if it may."""
         try:
             self.game.push(encoding.move_of(action, self.turn))
         except RulesError as error:
-            raise RulesError(f"illegal action {action}: {error}") from error
+            if not self._illegal_loses:
+                raise RulesError(f"illegal action {action}: {error}") from error
+            self._illegal = Outcome(self.turn.opponent, Reason.ILLEGAL_MOVE)
+            return
         if self.game.can_declare():
             self.game.declare()
 
@@ -101,3 +111,16 @@ def checked_render_mode(mode: str | None) -> str | None:
     if mode is not None and mode not in RENDER_MODES:
         raise ValueError(f"render_mode is {mode!r}, expected None, 'ansi' or 'rgb_array'")
     return mode
+
+
+def result(outcome: Outcome) -> dict[str, Any]:
+    """Return how a game ended as infos tell it: winner (0 Black, 1 White, -1 nobody) and reason."""
+    winner = -1 if outcome.winner is None else int(outcome.winner)
+    return {"winner": winner, "reason": str(outcome.reason)}
+
+
+def reward(outcome: Outcome | None, side: Color) -> float:
+    """Return what an outcome is worth to a side: 1, 0 or -1; 0 while the game goes on."""
+    if outcome is None or outcome.winner is None:
+        return 0.0
+    return 1.0 if outcome.winner is side else -1.0

@@ -3,7 +3,8 @@
 In: games, SFENs, or packed positions, N at a time. Out: numpy arrays, new ones or the caller's (`out`).
 A packed position is 104 bytes that hold board, hands, side, ply, maximum length, check and how often the
 position stood before in its game; `PACKED` names their parts. docs/shogi.md has planes and actions by index.
-Work on packed positions is native, takes `threads` threads and does not hold the GIL.
+Work on packed positions is native, takes `threads` threads and does not hold the GIL. A row that is no
+position is a RulesError that names it; what was written to `out` by then is of no use.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ __all__ = [
     "pack",
     "pack_sfens",
     "planes",
+    "plies",
     "turns",
     "unpack_sfens",
 ]
@@ -57,6 +59,8 @@ def pack(games: Sequence[ShogiGame]) -> Packed:
 
 def pack_sfens(sfens: Sequence[str], *, max_moves: int | None = 512) -> Packed:
     """Return packed positions, uint8 [N, 104], of games of that maximum length; none stood before."""
+    if isinstance(sfens, str):
+        raise ValueError(f"sfens is the text {sfens!r}, expected a list of SFENs")
     out = np.empty((len(sfens), PACKED_BYTES), np.uint8)
     _native.pack_sfens(list(sfens), max_moves, out)
     return out
@@ -69,8 +73,16 @@ def unpack_sfens(packed: Packed, *, threads: int = 1) -> list[str]:
 
 def turns(packed: Packed) -> npt.NDArray[np.uint8]:
     """Return the side to move of each packed position, 0 Black, 1 White: uint8 [N]."""
-    flags = packed[:, PACKED.fields["flags"][1]]  # type: ignore[index]
-    return flags & np.uint8(1)
+    return _parts(packed)["flags"] & np.uint8(1)
+
+
+def plies(packed: Packed) -> npt.NDArray[np.int64]:
+    """Return the ply of each packed position: int64 [N]."""
+    return _parts(packed)["ply"].astype(np.int64)
+
+
+def _parts(packed: Packed) -> npt.NDArray[np.void]:
+    return np.ascontiguousarray(packed).view(PACKED).reshape(len(packed))
 
 
 def planes(

@@ -14,6 +14,8 @@ is True, that is already the beginning of the next game. A side that may declare
 other's move does so.
 """
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -28,8 +30,11 @@ from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.records import GameRecord
 from keisei.shogi.shogi_game import ShogiGame
 
+_INT = range(-(2**31), 2**31)
+_WORD = range(2**64)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Arrays for N games, the caller's own, that `observe` and `step` write; None is not wanted.
 
@@ -65,15 +70,17 @@ class Batch:
 
     def legal(self, slot: int) -> npt.NDArray[np.int32]:
         """Return a view of the legal actions of one slot."""
+        if not 0 <= slot < len(self.ended):
+            raise IndexError(f"slot is {slot}, expected 0 to {len(self.ended) - 1}")
         return self.actions[self.offsets[slot] : self.offsets[slot + 1]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FinishedGame:
     """A game that has ended: in which slot, its number, how, and every move from its first position.
 
     opening: how many of the moves were played at random before the players began.
-    last: uint8 [104], the packed last position.
+    final_position: uint8 [104], packed.
     """
 
     slot: int
@@ -82,7 +89,7 @@ class FinishedGame:
     opening: int
     start_sfen: str
     moves: tuple[Move, ...]
-    last: npt.NDArray[np.uint8]
+    final_position: npt.NDArray[np.uint8]
 
     def record(self, *, black: str = "", white: str = "") -> GameRecord:
         """Return the game as a record, to be written as CSA, KIF or a USI line."""
@@ -102,12 +109,43 @@ class VectorGames(_native.VectorGames):
         and the opening is shorter then.
     """
 
+    def __init__(
+        self,
+        count: int,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        max_moves: int | None = 512,
+        declaration: str = "27",
+        starts: Sequence[str] | None = None,
+        random_plies: int = 0,
+        first_number: int = 0,
+        stride: int | None = None,
+    ) -> None:
+        if isinstance(starts, str):
+            raise ValueError(f"starts is the text {starts!r}, expected a list of SFENs")
+        super().__init__(
+            _integer("count", count),
+            threads=_integer("threads", threads),
+            seed=_integer("seed", seed, _WORD),
+            max_moves=None if max_moves is None else _integer("max_moves", max_moves),
+            declaration=str(declaration),
+            starts=None if starts is None else list(starts),
+            random_plies=_integer("random_plies", random_plies),
+            first_number=_integer("first_number", first_number, _WORD),
+            stride=None if stride is None else _integer("stride", stride, range(1, 2**64)),
+        )
+
     @classmethod
     def restore(cls, saved: bytes, *, threads: int = 1) -> Self:
         """Return the games that `save()` wrote, with their whole histories, to go on exactly there."""
         games = cls.__new__(cls)
-        _native.VectorGames.__init__(games, saved, threads=threads)
+        _native.VectorGames.__init__(games, bytes(memoryview(saved)), threads=_integer("threads", threads))
         return games
+
+    def restart(self, *, seed: int, first_number: int = 0) -> None:
+        """Begin anew in every slot, with another seed and other numbers."""
+        self._restart(_integer("seed", seed, _WORD), _integer("first_number", first_number, _WORD))
 
     def observe(self, out: Batch) -> None:
         """Write what the players to move see; rewards and ended are left as they are."""
@@ -133,7 +171,18 @@ class VectorGames(_native.VectorGames):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle and copy through `save()`."""
-        return partial(type(self).restore, threads=self.threads), (self.save(),)
+        return partial(type(self).restore, threads=self.threads), (self.save(),), self.__dict__ or None
+
+
+def _integer(name: str, value: int, allowed: range = _INT) -> int:
+    """Return an integer of any type as int; one that native code could not hold is refused by name."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} is {value!r}, expected an integer") from None
+    if number not in allowed:
+        raise ValueError(f"{name} is {number}, expected {allowed.start} to {allowed.stop - 1}")
+    return number
 
 
 def _finished_game(
@@ -143,7 +192,7 @@ def _finished_game(
     opening: int,
     start_sfen: str,
     moves: list[Move],
-    last: bytes,
+    final_position: bytes,
 ) -> FinishedGame:
     winner, reason = outcome
     return FinishedGame(
@@ -153,5 +202,5 @@ def _finished_game(
         opening,
         start_sfen,
         tuple(moves),
-        np.frombuffer(last, np.uint8),
+        np.frombuffer(final_position, np.uint8),
     )

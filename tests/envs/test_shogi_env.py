@@ -130,6 +130,11 @@ def test_the_reward_of_a_mate_is_the_movers() -> None:
         env.step(action("G*5b"))
 
 
+def test_there_is_no_step_before_a_reset() -> None:
+    with pytest.raises(RulesError, match="no game has begun"):
+        ShogiEnv().step(action("7g7f"))
+
+
 def test_the_maximum_length_is_the_end_and_no_truncation() -> None:
     env = ShogiEnv(max_moves=1)
     env.reset()
@@ -215,10 +220,23 @@ def test_the_color_is_drawn_anew_for_each_game() -> None:
     assert 8 < sum(colors) < 32
 
 
-def test_an_opponent_that_plays_an_illegal_action_is_an_error() -> None:
-    env = ShogiEnv(opponent=lambda *_: 0, agent_color="black")
+@pytest.mark.parametrize("wrong", [0, -1, 13_527])
+def test_an_opponent_that_plays_an_illegal_action_is_an_error_and_no_loss(wrong: int) -> None:
+    answers = [wrong, action("3c3d", Color.WHITE)]
+    env = ShogiEnv(opponent=lambda *_: answers.pop(0), agent_color="black")
     env.reset()
-    with pytest.raises(RulesError, match="illegal action 0"):
+    with pytest.raises(RulesError, match=f"the opponent plays the illegal action {wrong} in lnsg"):
+        env.step(action("7g7f"))
+    # The agent's move is taken back, and it is its turn.
+    _, reward, terminated, _, info = env.step(action("7g7f"))
+    assert (reward, terminated, info["to_move"], info["ply"]) == (0, False, Color.BLACK, 2)
+
+
+def test_an_opponent_that_fails_at_the_beginning_leaves_no_game() -> None:
+    env = ShogiEnv(opponent=lambda *_: 0, agent_color="white")
+    with pytest.raises(RulesError, match="the opponent plays the illegal action 0"):
+        env.reset()
+    with pytest.raises(RulesError, match="no game has begun"):
         env.step(action("7g7f"))
 
 

@@ -63,7 +63,7 @@ def test_both_get_their_reward_at_the_end() -> None:
     env.reset()
     env.step(encoding.action_of("G*5b", Color.BLACK))
     assert env.rewards == {"player_0": 1.0, "player_1": -1.0}
-    assert env.infos["player_1"] == {"outcome": "black wins by checkmate"}
+    assert env.infos["player_1"] == {"winner": 0, "reason": "checkmate"}
     rewards = {}
     for agent in env.agent_iter():
         _, rewards[agent], terminated, truncated, _ = env.last()
@@ -73,18 +73,21 @@ def test_both_get_their_reward_at_the_end() -> None:
     assert env.agents == []
 
 
-def test_an_illegal_action_loses_or_is_an_error() -> None:
-    illegal = encoding.action_of("7g7e", Color.BLACK)
-    raw = shogi_v0.raw_env()
-    raw.reset()
-    with pytest.raises(RulesError, match="illegal move 7g7e"):
-        raw.step(illegal)
-    with pytest.raises(ValueError, match="the game is not over"):
-        raw.step(None)
+def test_an_illegal_action_loses() -> None:
     env = shogi_v0.env()
     env.reset()
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        env.step(illegal)
+    env.step(encoding.action_of("7g7e", Color.BLACK))
+    assert env.rewards == {"player_0": -1.0, "player_1": 1.0}
     assert env.terminations == {"player_0": True, "player_1": True}
-    assert env.rewards["player_0"] == -1
+    assert env.truncations == {"player_0": False, "player_1": False}
+    assert env.infos["player_0"] == {"winner": 1, "reason": "illegal move"}
+
+
+def test_an_illegal_action_can_be_an_error() -> None:
+    env = shogi_v0.raw_env(illegal_action="raise")
+    with pytest.raises(RulesError, match="illegal move 7g7e"):
+        env.step(encoding.action_of("7g7e", Color.BLACK))
+    with pytest.raises(ValueError, match="the game is not over"):
+        env.step(None)
+    env.step(encoding.action_of("7g7f", Color.BLACK))
+    assert env.agent_selection == "player_1"

@@ -46,7 +46,9 @@ def test_it_plays_as_gymnasiums_own_vector_of_single_environments() -> None:
         other: Any = single.step(actions)
         for part in range(4):
             assert np.array_equal(mine[part], other[part])
-        assert np.array_equal(mine[4]["to_move"], other[4]["to_move"])
+        for key in ("to_move", "ply"):
+            assert np.array_equal(mine[4][key], other[4][key])
+        assert [part.dtype for part in mine[:4]] == [part.dtype for part in other[:4]]
         assert np.array_equal(native.action_masks(), other[4]["action_mask"])
         for slot in np.flatnonzero(mine[2]):
             ended += 1
@@ -54,7 +56,7 @@ def test_it_plays_as_gymnasiums_own_vector_of_single_environments() -> None:
             for key in ("winner", "reason"):
                 assert mine[4]["final_info"][key][slot] == other[4]["final_info"][key][slot]
         for key in ("_final_obs", "_final_info"):
-            assert np.array_equal(mine[4].get(key, mine[2]), mine[2])
+            assert np.array_equal(mine[4].get(key, np.zeros(COUNT, np.bool_)), mine[2])
     assert ended >= 3 * COUNT
 
 
@@ -100,6 +102,27 @@ def test_an_illegal_action_is_an_error_and_plays_nothing() -> None:
     observations, *_, infos = env.step(legal)
     assert infos["to_move"].tolist() == [1, 1, 1]
     assert np.allclose(observations[:, 43], 1 / 512)
+
+
+@pytest.mark.parametrize("wrong", [[9054.0, 9054.0], ["9054", "9054"], [9054], [[9054, 9054]], [True, True]])
+def test_what_are_no_actions_is_refused(wrong: Any) -> None:
+    env = ShogiVectorEnv(2)
+    with pytest.raises(ValueError, match=r"actions: expected integers of shape \(2,\)"):
+        env.step(wrong)
+
+
+def test_a_number_beyond_the_actions_is_not_taken_for_another() -> None:
+    env = ShogiVectorEnv(2)
+    for wrong in (2**32 + 9054, -(2**32) + 9054):
+        with pytest.raises(RulesError, match="expected 0 to 13526 in slot 0"):
+            env.step(np.array([wrong, 9054]))
+    env.step(np.array([9054, 9054], np.uint16))
+
+
+def test_it_shows_its_games_before_the_first_reset() -> None:
+    env = ShogiVectorEnv(2)
+    assert env.action_masks().sum() == 60
+    assert len(env.legal_actions()[1]) == 60
 
 
 def test_a_reset_of_some_games_is_refused() -> None:

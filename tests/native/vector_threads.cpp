@@ -1,5 +1,6 @@
 // make tsan: the vector of games with several threads, to be built and run with ThreadSanitizer. It also compares what
 // one thread and four threads make of the same moves.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -60,7 +61,10 @@ void play_games() {
         one.step();
         four.step();
         require(one.planes == four.planes && one.packed == four.packed && one.actions == four.actions &&
-                    one.rewards == four.rewards, "four threads see what one sees");
+                    one.offsets == four.offsets && one.rewards == four.rewards &&
+                    std::equal(one.mask.get(), one.mask.get() + SLOTS * ACTIONS, four.mask.get()) &&
+                    std::equal(one.ended.get(), one.ended.get() + SLOTS, four.ended.get()),
+                "four threads see what one sees");
         if (step % 100 == 50) four.games = std::move(VectorGames::restore(four.games->save(), 3).value());
     }
     require(one.games->save() == four.games->save(), "four threads play what one plays");

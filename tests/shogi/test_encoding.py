@@ -1,6 +1,8 @@
 """What the network sees of a position and how its moves are numbered, against the slow reference."""
 
+import contextlib
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,6 +16,7 @@ from conftest import random_play, table
 from encoding_reference import ACTIONS, action_of, every_action, network_square, planes
 from reference import Position, ReferenceGame, flip_sfen, flip_usi, format_sfen, parse_sfen, square_named
 
+from keisei import _native
 from keisei.shogi import START_SFEN, Color, Move, RulesError, ShogiGame, encoding
 
 Rows = npt.NDArray[np.uint8]
@@ -355,7 +358,7 @@ def test_an_array_of_another_shape_or_type_is_refused(packed: Rows, read: Callab
     wider = np.concatenate([some, some[:, :1]], axis=1)
     for bad in (some[0], some[None], some[:, :103].copy(), wider, wider[:, :104], some[:, ::-1],
                 np.asfortranarray(some), some.astype(np.int8), some.astype(np.int32)):  # fmt: skip
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=r"packed: expected a C-contiguous uint8 array of"):
             read(bad)
     some = some.copy()
     some.setflags(write=False)  # nothing is written to it
@@ -373,20 +376,29 @@ def test_an_out_that_does_not_fit_is_refused_and_left_as_it_was(
                 np.zeros((*shape[:-1], shape[-1] + 1), dtype), np.zeros(shape, dtype).ravel(),
                 np.zeros((16, *shape[1:]), dtype)[::2], np.zeros(shape, dtype, order="F"),
                 fixed):  # fmt: skip
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=r"out: expected a writable C-contiguous (float32|bool)"):
             read(packed[:8], out=bad)
         assert not bad.any()
 
 
 def test_what_is_no_action_or_no_move_is_refused() -> None:
     for action in (-1, ACTIONS, 2**31, 2**40, -(2**40)):
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=f"action is {action}, expected 0 to 13526"):
             encoding.move_of(action, Color.BLACK)
     for text in ("", "7g7g", "7g7f++", "K*5e", "0a1b", "7g"):
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match="bad usi move"):
             encoding.action_of(text, Color.BLACK)
+    for thing in (5, b"7g7f", None):
+        with pytest.raises(TypeError, match=r"a Move or its USI text|incompatible"):
+            encoding.action_of(thing, Color.BLACK)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"turn is 2, expected 0 \(black\) or 1 \(white\)"):
+        encoding.move_of(0, 2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="games must be ShogiGames"):
+        encoding.pack([ShogiGame.__new__(ShogiGame)])
+    with pytest.raises(ValueError, match="expected a list of SFENs"):
+        encoding.pack_sfens(KINGS)
     for sfen in ("", "9/9/9/9/9/9/9/9/9 b - 1", KINGS.replace("4K4", "9")):
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=r"^sfens\[1\]: bad sfen"):
             encoding.pack_sfens([KINGS, sfen])
 
 
@@ -397,7 +409,7 @@ def is_accepted(row: Rows) -> bool:
         (sfen,) = encoding.unpack_sfens(rows)
     except ValueError:
         for read in READERS:
-            with pytest.raises(ValueError, match=r"."):
+            with pytest.raises(ValueError, match="row 0 of packed: "):
                 read(rows)
         return False
     result, expected = encoding.planes(rows)[0], planes(sfen, 512, 0)
@@ -434,3 +446,40 @@ def test_rows_with_some_random_bytes_do_no_harm(packed: Rows) -> None:
         there = choose.integers(0, 104, choose.integers(1, 5))
         row[there] = choose.integers(0, choose.choice([4, 32, 256]), len(there))
         is_accepted(row)
+
+
+def test_offsets_that_are_not_those_of_the_positions_are_refused() -> None:
+    packed = encoding.pack_sfens([START_SFEN, KINGS])
+    offsets, actions = encoding.legal_actions(packed)
+    again, same = encoding.legal_actions(packed, offsets=offsets)
+    assert again is offsets
+    assert np.array_equal(actions, same)
+    for wrong in ([-30, 0, 5], [0, 29, 34], [0, 31, 36], [5, 35, 40], [0, 30, 36]):
+        with pytest.raises(RulesError, match=r"row \d of packed: not as many legal actions as the offsets"):
+            encoding.legal_actions(packed, offsets=np.array(wrong, np.int32))
+    short = np.zeros(34, np.int32)
+    with pytest.raises(RulesError, match="row 1 of packed: not as many"):
+        _native.legal_actions(packed, offsets, short, 1)
+
+
+def test_what_another_thread_writes_meanwhile_is_never_believed() -> None:
+    """A row is checked and read once: never a piece that was not checked. The sanitized build would tell."""
+    packed = np.repeat(encoding.pack_sfens([START_SFEN]), 2000, axis=0)
+    out = np.empty((2000, 46, 9, 9), np.float32)
+    done = threading.Event()
+
+    def scribble() -> None:
+        while not done.is_set():
+            packed[:, 60] = 255
+            packed[:, 60] = 0
+
+    writer = threading.Thread(target=scribble)
+    writer.start()
+    try:
+        for _ in range(30):
+            with contextlib.suppress(RulesError):
+                encoding.planes(packed, out=out)
+    finally:
+        done.set()
+        writer.join()
+    assert encoding.planes(packed[:1])[0, :28].sum() in (39, 40)

@@ -5,7 +5,10 @@ import os
 import pickle
 import random
 import struct
+import subprocess
+import sys
 import threading
+import time
 import warnings
 import zlib
 from collections import Counter
@@ -116,7 +119,7 @@ def test_ten_thousand_games_are_those_of_shogi_game(threads: int) -> None:
             for game in finished:
                 again = replay(game, max_moves, declaration)
                 assert again.outcome() == game.outcome
-                assert encoding.pack([again])[0].tobytes() == game.last.tobytes()
+                assert encoding.pack([again])[0].tobytes() == game.final_position.tobytes()
                 assert reward_of_last_mover(game) == batch.rewards[game.slot]
                 assert chosen_moves(chosen[game.slot], game) == list(game.moves[game.opening :])
                 chosen[game.slot] = []
@@ -346,13 +349,19 @@ def test_an_illegal_action_is_named_and_nothing_is_played_anywhere() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 0}, "count is 0, expected at least 1"),
+        ({"count": 0}, "count is 0, expected 1 to 3579139"),
+        ({"count": 2.0}, "count is 2.0, expected an integer"),
+        ({"count": 2**40}, "count is 1099511627776, expected"),
+        ({"seed": -1}, "seed is -1, expected 0 to 18446744073709551615"),
+        ({"seed": None}, "seed is None, expected an integer"),
+        ({"stride": 0}, "stride is 0, expected 1 to"),
+        ({"starts": START_SFEN}, "expected a list of SFENs"),
         ({"threads": 0}, "threads is 0, expected at least 1"),
         ({"random_plies": -1}, "random_plies is -1, expected at least 0"),
         ({"max_moves": 0}, "max_moves is 0"),
         ({"declaration": "28"}, "declaration '28' is none of"),
         ({"starts": []}, "starts is empty"),
-        ({"starts": ["4k4"]}, "bad sfen '4k4'"),
+        ({"starts": [START_SFEN, "4k4"]}, r"starts\[1\]: bad sfen '4k4'"),
         ({"starts": [START_SFEN, "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"]}, "is over, checkmate"),
         ({"starts": [START_SFEN.replace(" 1", " 513")]}, "is over, maximum length"),
         ({"starts": ["+P+P+P1K+P+P+P+P/+P+P+P6/9/9/9/9/9/9/4k4 b RB8Prb 10"]}, "is over, declaration"),
@@ -395,6 +404,49 @@ def test_actions_that_do_not_fit_are_refused(wrong: Actions) -> None:
         games.step(wrong, Batch.empty(4))
 
 
+def test_arrays_that_lie_over_each_other_hurt_nobody_else() -> None:
+    room = np.zeros(8 * 600 + 40_000, np.int32)
+    actions = room[: 8 * 600]
+    fresh = Batch.empty(8)
+    batch = Batch(fresh.rewards, fresh.ended, fresh.packed, actions[:9], actions)
+    games = VectorGames(8, threads=2)
+    for _ in range(200):
+        games.observe(batch)
+    assert not room[8 * 600 :].any()
+
+
+def test_offsets_and_actions_are_wanted_together() -> None:
+    games, batch = VectorGames(2), Batch.empty(2)
+    alone = Batch(batch.rewards, batch.ended, batch.packed, batch.offsets, None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="offsets and actions are wanted both or not at all"):
+        games.observe(alone)
+
+
+def test_a_slot_that_is_not_there_is_an_error() -> None:
+    games, batch = VectorGames(2), Batch.empty(2)
+    for slot in (-1, 2):
+        with pytest.raises(IndexError, match=f"slot is {slot}, expected 0 to 1"):
+            games.game(slot)
+        with pytest.raises(IndexError, match=f"slot is {slot}, expected 0 to 1"):
+            batch.legal(slot)
+
+
+def test_threads_that_the_system_does_not_give_are_an_error() -> None:
+    code = """
+import resource
+from keisei.shogi.vector import VectorGames
+resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))  # each thread takes 8 MB of addresses
+try:
+    VectorGames(2000, threads=2000)
+except RuntimeError as error:
+    print("refused:", error)
+VectorGames(2, threads=2)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stdout.startswith("refused: "), (done.returncode, done.stdout, done.stderr)
+    assert done.returncode == 0
+
+
 def test_arrays_at_odd_addresses_are_fine() -> None:
     games, batch = VectorGames(3), Batch.empty(3)
     room = np.zeros(3 * 104 + 1, np.uint8)
@@ -424,7 +476,8 @@ COPIES: list[Callable[[VectorGames], VectorGames]] = [
 @pytest.mark.parametrize("again", COPIES)
 def test_restored_games_go_on_exactly(again: Callable[[VectorGames], VectorGames]) -> None:
     rules: dict[str, Any] = {"max_moves": 70, "declaration": "24"}
-    games = VectorGames(20, seed=11, starts=STARTS, random_plies=5, first_number=4, **rules)
+    rules |= {"first_number": 4, "stride": 60}
+    games = VectorGames(20, seed=11, starts=STARTS, random_plies=5, **rules)
     batch = Batch.empty(20, mask=True)
     games.observe(batch)
     advance(games, batch, RandomPlayers(1), 150)
@@ -449,6 +502,39 @@ def saved_games() -> bytes:
     games.observe(batch)
     advance(games, batch, RandomPlayers(1), 10)
     return games.save()
+
+
+def test_a_subclass_keeps_its_attributes_in_a_copy() -> None:
+    class Named(VectorGames):
+        pass
+
+    games = Named(2)
+    games.name = "x"  # type: ignore[attr-defined]
+    assert copy.deepcopy(games).name == "x"  # type: ignore[attr-defined]
+
+
+def test_restart_begins_as_a_new_vector_would() -> None:
+    games, batch = VectorGames(5, seed=1, starts=STARTS, random_plies=3), Batch.empty(5, mask=True)
+    games.observe(batch)
+    advance(games, batch, RandomPlayers(1), 40)
+    games.restart(seed=9, first_number=100)
+    other = VectorGames(5, seed=9, starts=STARTS, random_plies=3, first_number=100)
+    assert games.save() == other.save()
+
+
+def test_an_opening_longer_than_its_game_is_refused() -> None:
+    saved = bytearray(VectorGames(1).save()[:-8])  # ends with number, start, opening and number of moves
+    saved[-8:-4] = struct.pack("<i", 1)
+    with pytest.raises(NotationError, match="a slot that cannot be"):
+        VectorGames.restore(bytes(saved) + fnv(bytes(saved)))
+
+
+def test_bytes_that_promise_more_games_than_they_hold_are_refused_at_once() -> None:
+    saved = bytearray(VectorGames(1).save()[:-8])
+    assert saved[15:19] == struct.pack("<i", 1)  # behind the first line: the slots
+    saved[15:19] = struct.pack("<i", 10)
+    with pytest.raises(NotationError, match="a plan that cannot be"):
+        VectorGames.restore(bytes(saved) + fnv(bytes(saved)))
 
 
 def test_damaged_bytes_are_refused() -> None:
@@ -517,24 +603,43 @@ def test_a_second_thread_is_refused() -> None:
     assert set(refusals) == {"these games are in use by another thread"}
 
 
+def long_calls() -> dict[str, Callable[[], object]]:
+    packed = np.repeat(encoding.pack_sfens(STARTS), 30_000, axis=0)
+    games, batch = VectorGames(20_000, random_plies=20), Batch.empty(20_000, planes=False, mask=True)
+    saved = games.save()
+    games.observe(batch)
+    actions = RandomPlayers(1)(batch)
+    return {
+        "decode": lambda: encoding.unpack_sfens(packed),
+        "legal": lambda: encoding.legal_actions(packed),
+        "begin": lambda: VectorGames(20_000, random_plies=20),
+        "restore": lambda: VectorGames.restore(saved),
+        "step": lambda: games.step(actions, batch),
+    }
+
+
 def test_native_work_lets_other_threads_run() -> None:
-    packed = np.repeat(encoding.pack_sfens(STARTS), 20_000, axis=0)
-    passed = threading.Event()
-    in_call = threading.Event()
+    """Another thread notes the time again and again, also in the middle of a call."""
+    done, times = threading.Event(), [0.0]
 
-    def pass_through() -> None:
-        in_call.wait()
-        passed.set()
+    def note_times() -> None:
+        while not done.is_set():
+            times.append(time.perf_counter())
+            time.sleep(0.0005)
 
-    other = threading.Thread(target=pass_through)
+    other = threading.Thread(target=note_times)
     other.start()
-    for _ in range(100):
-        in_call.set()
-        encoding.legal_actions(packed)
-        if passed.is_set():
-            break
-    other.join()
-    assert passed.is_set()
+    try:
+        for name, call in long_calls().items():
+            begin = time.perf_counter()
+            call()
+            end = time.perf_counter()
+            middle = (begin + end) / 2
+            reach = (end - begin) / 4
+            assert any(abs(moment - middle) < reach for moment in times), (name, end - begin)
+    finally:
+        done.set()
+        other.join()
 
 
 def test_a_forked_process_plays_on() -> None:
@@ -547,9 +652,10 @@ def test_a_forked_process_plays_on() -> None:
         child = os.fork()
     if child == 0:
         games.step(RandomPlayers(2)(batch), batch)
+        helpers = len(os.listdir("/proc/self/task")) - 1
         os.write(writing, encoding.pack([games.game(5)]).tobytes())
         del games
-        os._exit(0)
+        os._exit(0 if helpers == 1 else 3)
     games.step(RandomPlayers(2)(batch), batch)
     assert os.read(reading, 104) == encoding.pack([games.game(5)]).tobytes()
     assert os.waitpid(child, 0) == (child, 0)
