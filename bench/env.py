@@ -161,6 +161,8 @@ def main() -> None:
         "keisei, their legal actions, offsets given": lambda: encode(1024, "legal"),
     }
     report("random play, one thread", "steps/s", against_peers, rounds)
+    for name in against_peers.keys() & PEERS.keys():
+        print(f"  {name}: {PEERS[name].output}; decides {PEERS[name].rules}")
     report("random play, our own ways", "steps/s", ours, rounds)
     report("packed positions decoded, one thread", "positions/s", batches, rounds)
     report_memory()

@@ -442,7 +442,7 @@ except RuntimeError as error:
     print("refused:", error)
 VectorGames(2, threads=2)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=100)
     assert done.stdout.startswith("refused: "), (done.returncode, done.stdout, done.stderr)
     assert done.returncode == 0
 
