@@ -9,7 +9,7 @@ from encoding_reference import ACTIONS, NO_LABEL, Action, action_of, every_actio
 
 from keisei.core import policy_output_mapper
 from keisei.core.policy_labels import ACTION_LABELS, LABELS
-from keisei.shogi import Color, Move, ShogiGame
+from keisei.shogi import Color, Move, ShogiGame, encoding
 from keisei.utils import PolicyOutputMapper
 
 EVERY_ACTION = list(every_action())
@@ -64,9 +64,11 @@ def test_the_legal_indices_are_those_of_the_legal_moves(mapper: PolicyOutputMapp
             indices = mapper.legal_indices(game)
             assert indices.dtype == np.int32
             assert sorted(indices.tolist()) == expected, game.sfen()
+            assert mapper.indices_to_moves(indices, [game.turn] * len(indices)) == game.legal_moves()
             mask = mapper.legal_mask(game)
             assert (mask.shape, mask.dtype) == ((ACTIONS,), np.dtype(np.bool_))
             assert np.flatnonzero(mask).tolist() == expected, game.sfen()
+            assert np.array_equal(mapper.legal_masks(encoding.pack([game])), mask[None])
 
 
 def test_a_game_that_is_over_has_no_legal_index(mapper: PolicyOutputMapper) -> None:
@@ -107,6 +109,7 @@ def test_the_labels_are_those_of_the_reference() -> None:
     assert LABELS == 2_187
     assert (ACTION_LABELS.shape, ACTION_LABELS.dtype) == ((ACTIONS,), np.dtype(np.int16))
     assert ACTION_LABELS.tolist() == [label_of(action) for action in EVERY_ACTION]
+    assert not ACTION_LABELS.flags.writeable
 
 
 @pytest.mark.parametrize(

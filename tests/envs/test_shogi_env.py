@@ -14,6 +14,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_checker import check_env as stable_baselines_check_env
 
 from keisei.envs import ShogiEnv
+from keisei.envs.board_image import draw_rgb
 from keisei.shogi import Color, RulesError, ShogiGame, encoding
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -150,6 +151,14 @@ def test_a_win_by_declaration_is_the_loss_of_who_moved() -> None:
     assert (reward, terminated, info["winner"], info["reason"]) == (-1, True, Color.BLACK, "declaration")
 
 
+def test_without_the_declaration_rule_nobody_declares() -> None:
+    env = ShogiEnv(starts=[BLACK_MAY_DECLARE], declaration="off")
+    env.reset()
+    _, reward, terminated, _, info = env.step(action("5i5h", Color.WHITE))
+    assert (reward, terminated) == (0, False)
+    assert info["ply"] == 10  # the start is its game's tenth move
+
+
 # ------------------------------------------------------------------------------- illegal actions
 
 
@@ -161,6 +170,8 @@ def test_an_illegal_action_loses() -> None:
     assert (info["winner"], info["reason"]) == (Color.WHITE, "illegal move")
     assert np.array_equal(before, after)
     assert not env.action_masks().any()
+    with pytest.raises(RulesError, match="the game is over, white wins by illegal move"):
+        env.step(action("7g7f"))
 
 
 def test_an_illegal_action_can_be_an_error() -> None:
@@ -211,6 +222,39 @@ def test_the_reward_is_the_agents_when_the_opponent_mates() -> None:
     env.reset()
     _, reward, terminated, _, info = env.step(action("G*5b"))
     assert (reward, terminated, info["winner"]) == (1, True, Color.BLACK)
+
+
+@pytest.mark.parametrize(("color", "side"), [("black", Color.BLACK), ("white", Color.WHITE)])
+@pytest.mark.parametrize("plies", [1, 2])
+def test_the_opponent_moves_first_only_where_its_side_is_to_move(color: Any, side: Color, plies: int) -> None:
+    env = ShogiEnv(opponent=first_legal, agent_color=color, random_plies=plies)
+    _, info = env.reset()
+    assert info["to_move"] == side
+    assert info["ply"] == plies + (plies % 2 != side)
+
+
+def test_the_opponent_sees_its_own_view() -> None:
+    seen = []
+
+    def watchful(observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
+        seen.append(observation)
+        return first_legal(observation, mask)
+
+    env, game = ShogiEnv(opponent=watchful, agent_color="black"), ShogiGame()
+    env.reset()
+    env.step(action("7g7f"))
+    game.push("7g7f")
+    assert np.array_equal(seen, encoding.planes(encoding.pack([game])))
+
+
+def test_a_random_opponent_does_not_always_answer_the_same() -> None:
+    env = ShogiEnv(opponent="random", agent_color="black")
+    env.reset(seed=1)
+    answers = set()
+    for _ in range(20):
+        env.reset()
+        answers.add(env.step(action("7g7f"))[0].tobytes())
+    assert len(answers) > 5
 
 
 def test_the_color_is_drawn_anew_for_each_game() -> None:
@@ -268,6 +312,16 @@ def test_it_draws_the_board() -> None:
     assert picture.dtype == np.uint8
     assert picture.shape[2:] == (3,)
     assert ShogiEnv().render() is None
+
+
+def test_the_picture_shows_the_last_move() -> None:
+    env, game = ShogiEnv(render_mode="rgb_array"), ShogiGame()
+    env.reset()
+    for move in ("7g7f", "3c3d"):
+        env.step(action(move, game.turn))
+        game.push(move)
+    picture: Any = env.render()
+    assert np.array_equal(picture, draw_rgb(game.sfen(), game.history[-1]))
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,13 @@ def test_results_are_copies_unless_not_wanted() -> None:
         env = ShogiVectorEnv(2, copy=copy)
         first, _ = env.reset(seed=1)
         before = first.copy()
-        second, *_ = env.step(random_actions(env, np.random.default_rng(1)))
+        random = np.random.default_rng(1)
+        second, rewards, ended, *_ = env.step(random_actions(env, random))
         assert np.array_equal(first, before) is copy
         assert np.shares_memory(first, second) is not copy
+        _, later_rewards, later_ended, *_ = env.step(random_actions(env, random))
+        assert not np.shares_memory(rewards, later_rewards)
+        assert not np.shares_memory(ended, later_ended)
 
 
 def test_a_seed_names_the_games() -> None:
@@ -89,6 +93,35 @@ def test_a_seed_names_the_games() -> None:
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert not np.array_equal(env.reset()[0], env.reset()[0])
+
+
+def test_the_result_of_a_finished_game_is_in_the_infos() -> None:
+    start = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+    env = ShogiVectorEnv(2, starts=[start])
+    env.reset(seed=1)
+    mate, wait = (encoding.action_of(move, Color.BLACK) for move in ("G*5b", "G*1a"))
+    for number in (1, 3):  # the games of slot 1
+        _, rewards, *_, infos = env.step(np.array([wait, mate]))
+        assert rewards.tolist() == [0, 1]
+        final = {key: values[1] for key, values in infos["final_info"].items() if key[0] != "_"}
+        assert final == {"winner": Color.BLACK, "reason": "checkmate", "length": 1, "game": number}
+        wait = encoding.action_of("5a4a", Color.WHITE)
+
+
+def test_the_length_of_a_game_counts_its_random_moves() -> None:
+    env = ShogiVectorEnv(1, random_plies=3, max_moves=4)
+    env.reset(seed=1)
+    *_, infos = env.step(random_actions(env, np.random.default_rng(1)))
+    assert infos["final_info"]["length"].tolist() == [4]
+
+
+def test_without_the_declaration_rule_nobody_declares() -> None:
+    start = "+P+P+P1K+P+P+P+P/+P+P+P6/9/9/9/9/9/9/4k4 w RB8Prb 10"
+    for declaration, reward in [("27", -1), ("off", 0)]:
+        env = ShogiVectorEnv(1, starts=(start,), declaration=declaration)
+        env.reset(seed=1)
+        _, rewards, *_ = env.step(np.array([encoding.action_of("5i5h", Color.WHITE)]))
+        assert rewards.tolist() == [reward]
 
 
 def test_an_illegal_action_is_an_error_and_plays_nothing() -> None:
@@ -135,4 +168,8 @@ def test_it_draws_every_board() -> None:
     env = ShogiVectorEnv(2, render_mode="ansi")
     env.reset(seed=1)
     assert env.render() == (str(VectorGames(1).game(0)),) * 2
+    env.step(np.array([encoding.action_of(move, Color.BLACK) for move in ("7g7f", "2g2f")]))
+    drawn = env.render()
+    assert drawn is not None
+    assert drawn[0] != drawn[1]
     assert ShogiVectorEnv(2).render() is None

@@ -402,6 +402,102 @@ def test_what_is_no_action_or_no_move_is_refused() -> None:
             encoding.pack_sfens([KINGS, sfen])
 
 
+@pytest.mark.parametrize(
+    ("offsets", "row"),
+    [
+        ([0, 29, 60, 90], 0),
+        ([0, 30, 61, 91], 1),
+        ([0, 30, 60, 89], 2),
+        ([0, 30, 60, 91], 2),
+        ([-30, 0, 30, 60], 0),
+        ([2**30, 2**30 + 30, 2**30 + 60, 90], 0),
+        ([2**31 - 1, -(2**31) + 29, -(2**31) + 59, 90], 0),
+        ([0, 30, 30, 60], 1),
+    ],
+)
+def test_the_first_row_that_the_offsets_do_not_fit_is_named(offsets: list[int], row: int) -> None:
+    starts = encoding.pack_sfens([START_SFEN] * 3)
+    with pytest.raises(
+        RulesError, match=f"row {row} of packed: not as many legal actions as the offsets say"
+    ):
+        encoding.legal_actions(starts, offsets=np.array(offsets, np.int32))
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_too_few_or_too_many_offsets_are_refused(count: int) -> None:
+    starts = encoding.pack_sfens([START_SFEN] * 3)
+    with pytest.raises(
+        ValueError, match=r"^offsets: expected a C-contiguous int32 array of shape \(4,\), got int32"
+    ):
+        encoding.legal_actions(starts, offsets=np.arange(count, dtype=np.int32) * 30)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_first_of_several_bad_rows_is_named(packed: Rows, read: Callable[..., Any]) -> None:
+    rows = packed[:20].copy()
+    rows[[7, 8, 13, 19]] = 0
+    for threads in (1, 3):
+        with pytest.raises(RulesError, match=r"^row 7 of packed: "):
+            read(rows, threads=threads)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("threads", [0, -1])
+def test_fewer_threads_than_one_are_refused(packed: Rows, read: Callable[..., Any], threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads is {threads}, expected at least 1"):
+        read(packed[:3], threads=threads)
+
+
+def test_what_is_no_side_is_refused() -> None:
+    for nobody in (2, -1):
+        side: Any = nobody
+        with pytest.raises(ValueError, match=f"turn is {nobody}, expected 0"):
+            encoding.action_of("7g7f", side)
+        with pytest.raises(ValueError, match=f"turn is {nobody}, expected 0"):
+            encoding.move_of(0, side)
+
+
+def test_only_games_and_texts_are_packed() -> None:
+    wrong: Any = [ShogiGame(), START_SFEN]
+    with pytest.raises(TypeError, match="games must be ShogiGames"):
+        encoding.pack(wrong)
+    wrong.reverse()
+    with pytest.raises(TypeError, match=r"sfens\[1\]: expected an SFEN text"):
+        encoding.pack_sfens(wrong)
+
+
+def test_an_array_that_does_not_fit_is_described(packed: Rows) -> None:
+    fixed = np.zeros((1, 46, 9, 9), np.float32)
+    fixed.setflags(write=False)
+    apart = np.zeros((1, 46, 9, 18), np.float32)[..., ::2]
+    wanted = "out: expected a writable C-contiguous float32 array of shape (1, 46, 9, 9), got "
+    for out, got in [
+        (np.zeros((2, 3)), "float64 of shape (2, 3)"),
+        (fixed, "float32 of shape (1, 46, 9, 9), read-only"),
+        (apart, "float32 of shape (1, 46, 9, 9), not C-contiguous"),
+        ([1.0], "list"),
+    ]:
+        wrong: Any = out
+        with pytest.raises(ValueError, match=r".") as caught:
+            encoding.planes(packed[:1], out=wrong)
+        assert str(caught.value) == wanted + got
+    row = packed[0].copy()
+    row.setflags(write=False)  # no fault of what is only read
+    with pytest.raises(ValueError, match=r"shape \(N, 104\), got uint8 of shape \(104,\)$"):
+        encoding.planes(row)
+
+
+def test_the_parts_of_a_row_have_their_names() -> None:
+    game = ShogiGame("4k4/9/9/4+R4/9/9/9/9/4K4 w 3PLr 40", max_moves=300)
+    for move in ["5a4a", "5d4d", "4a5a", "4d5d"] * 2:
+        game.push(move)
+    (parts,) = encoding.pack([game]).view(encoding.PACKED)[:, 0]
+    assert (parts["ply"], parts["max_moves"], parts["flags"]) == (47, 300, 1 | 1 << 1 | 2 << 2)
+    assert parts["hands"].tolist() == [[3, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
+    assert np.flatnonzero(parts["board"]).tolist() == [4 * 9, 4 * 9 + 3, 4 * 9 + 8]
+    assert encoding.turns(encoding.pack([game, ShogiGame()])).tolist() == [1, 0]
+
+
 def is_accepted(row: Rows) -> bool:
     """Whether all readers refuse the row (False), or all read the same legal position from it (True)."""
     rows = row[None]
@@ -421,6 +517,23 @@ def is_accepted(row: Rows) -> bool:
     assert legal == actions_of_each(encoding.pack_sfens([sfen])), sfen
     assert np.flatnonzero(encoding.legal_mask(rows)[0]).tolist() == legal[0]
     return True
+
+
+@pytest.mark.parametrize(
+    ("part", "good", "bad"),
+    [
+        ("ply", 999_999, 1_000_000),
+        ("max_moves", 999_999, 1_000_000),
+        ("max_moves", 1, 0),
+        ("flags", 0b1100, 0b10000),
+        ("flags", 0b0001, 0b0010),
+    ],
+)
+def test_a_part_of_a_row_is_refused_from_its_limit_on(part: str, good: int, bad: int) -> None:
+    row = encoding.pack_sfens([KINGS])
+    for value, accepted in ((good, True), (bad, False)):
+        row.view(encoding.PACKED)[part] = value
+        assert is_accepted(row[0]) is accepted
 
 
 def test_any_one_byte_changed_is_refused_or_another_legal_position() -> None:

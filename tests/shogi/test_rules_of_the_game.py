@@ -251,6 +251,14 @@ def test_a_game_set_up_with_a_king_on_the_enemy_kings_square_is_won_by_the_try_r
     assert ShogiGame(sfen, declaration="try").outcome() == Outcome(winner, Reason.DECLARATION)
 
 
+@pytest.mark.parametrize(("side", "winner"), [("b", Color.WHITE), ("w", Color.BLACK)])
+def test_of_two_kings_on_each_others_squares_that_of_the_side_that_moved_last_wins(
+    side: str, winner: Color
+) -> None:
+    game = ShogiGame(f"4K4/9/9/9/9/9/9/9/4k4 {side} - 1", declaration="try")
+    assert game.outcome() == Outcome(winner, Reason.DECLARATION)
+
+
 def test_the_try_rule_knows_no_declaration_by_points() -> None:
     sfen = "+P+P+PK+P+P+P+P+R/7+BR/9/9/9/9/9/9/1k7 b B9P 1"
     assert ShogiGame(sfen, declaration="27").can_declare()

@@ -139,6 +139,17 @@ def test_a_copy_is_independent_and_keeps_the_history() -> None:
     assert other.history == [Move.from_usi("7g7f")]
 
 
+def test_a_copy_counts_the_positions_that_stood_before_it() -> None:
+    game, circle = ShogiGame(), ["2h3h", "8b7b", "3h2h", "7b8b"]
+    for move in circle * 2:
+        game.push(move)
+    for other in (game.copy(), copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        for move in circle:
+            assert other.outcome() is None
+            other.push(move)
+        assert other.outcome() == Outcome(None, Reason.REPETITION)
+
+
 class Named(ShogiGame):
     """A subclass as users write them: with a constructor of its own."""
 

@@ -194,6 +194,46 @@ def test_only_what_is_wanted_is_written() -> None:
     assert batch.planes is None
 
 
+def fields_of(batch: Batch) -> dict[str, Any]:
+    return {field: getattr(batch, field) for field in Batch.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [["rewards", "ended"], ["packed"], ["planes"], ["packed", "planes"], ["offsets", "actions"], ["mask"]],
+)
+def test_an_array_that_is_not_wanted_changes_nothing_in_the_others(absent: list[str]) -> None:
+    whole, part = (VectorGames(6, seed=2, starts=STARTS, max_moves=40) for _ in range(2))
+    batch = Batch.empty(6, mask=True)
+    some = fields_of(Batch.empty(6, mask=True)) | dict.fromkeys(absent)
+    whole.observe(batch)
+    part.observe(Batch(**some))
+    players = RandomPlayers(1)
+    for _ in range(60):
+        actions = players(batch)
+        assert len(whole.step(actions, batch)) == len(part.step(actions, Batch(**some)))
+        for name in some.keys() - {*absent, "actions"}:
+            assert np.array_equal(some[name], getattr(batch, name)), name
+
+
+@pytest.mark.parametrize("absent", ["offsets", "actions"])
+def test_offsets_and_actions_are_wanted_both_or_not_at_all(absent: str) -> None:
+    half = Batch(**(fields_of(Batch.empty(2)) | {absent: None}))
+    with pytest.raises(ValueError, match="offsets and actions are wanted both or not at all"):
+        VectorGames(2).observe(half)
+
+
+def test_what_the_arrays_held_before_does_not_matter() -> None:
+    clean, used = Batch.empty(6, mask=True), Batch.empty(6, mask=True)
+    for array in fields_of(used).values():
+        array[:] = 1
+    for batch in (clean, used):
+        games = VectorGames(6, seed=2, starts=STARTS)
+        games.observe(batch)
+        games.step(RandomPlayers(1)(batch), batch)
+    assert arrays(used) == arrays(clean)
+
+
 # ---------------------------------------------------------------------------- how games begin
 
 
@@ -259,6 +299,20 @@ def test_two_vectors_share_one_sequence_of_games() -> None:
     histories = [half.game(slot).history for half in halves for slot in range(3)]
     assert histories == [whole.game(slot).history for slot in range(6)]
     assert [number for half in halves for number in half.numbers] == whole.numbers
+
+
+def test_the_games_of_a_slot_are_a_stride_apart() -> None:
+    games, batch = VectorGames(3, max_moves=1, first_number=5, stride=100), Batch.empty(3)
+    players = RandomPlayers(1)
+    games.observe(batch)
+    numbers = [[game.number for game in games.step(players(batch), batch)] for _ in range(3)]
+    assert numbers == [[5, 6, 7], [105, 106, 107], [205, 206, 207]]
+
+
+def test_a_vector_has_the_rules_of_shogi_game_unless_told_others() -> None:
+    games, game = VectorGames(3), ShogiGame()
+    assert (games.max_moves, games.declaration) == (game.max_moves, game.declaration) == (512, "27")
+    assert (games.seed, games.threads, games.numbers) == (0, 1, [0, 1, 2])
 
 
 def test_seeds_give_different_openings() -> None:
@@ -346,6 +400,15 @@ def test_an_illegal_action_is_named_and_nothing_is_played_anywhere() -> None:
     assert (arrays(batch), games.save()) == (before, saved)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_of_several_illegal_actions_the_first_is_named_as_its_mover_sees_it(threads: int) -> None:
+    whites = VectorGames(6, threads=threads, starts=[START_SFEN.replace(" b ", " w ")])
+    actions = np.full(6, encoding.action_of("3c3d", Color.WHITE), np.int32)
+    actions[[2, 3, 5]] = encoding.action_of("3c3e", Color.WHITE)
+    with pytest.raises(RulesError, match=r"\(3c3e\) in slot 2, game 2"):
+        whites.step(actions, Batch.empty(6))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -391,10 +454,30 @@ def test_an_array_that_does_not_fit_is_refused_by_name(name: str, wrong: object)
     games, good = VectorGames(4), Batch.empty(4, mask=True)
     games.observe(good)
     before = games.save()
-    fields = {field: getattr(good, field) for field in Batch.__dataclass_fields__}
     with pytest.raises(ValueError, match=f"^{name}: expected a writable C-contiguous"):
-        games.step(RandomPlayers(1)(good), Batch(**(fields | {name: wrong})))
+        games.step(RandomPlayers(1)(good), Batch(**(fields_of(good) | {name: wrong})))
     assert games.save() == before
+
+
+def test_only_texts_are_starts_and_only_slots_have_games() -> None:
+    wrong: Any = [START_SFEN, 3]
+    with pytest.raises(TypeError, match=r"starts\[1\]: expected an SFEN text"):
+        VectorGames(4, starts=wrong)
+    games = VectorGames(4)
+    for slot in (-1, 4):
+        with pytest.raises(IndexError, match=f"slot is {slot}, expected 0 to 3"):
+            games.game(slot)
+    with pytest.raises(ValueError, match="threads is 0, expected at least 1"):
+        VectorGames.restore(games.save(), threads=0)
+
+
+def test_actions_that_cannot_be_written_are_played() -> None:
+    games, batch = VectorGames(4), Batch.empty(4)
+    games.observe(batch)
+    actions = RandomPlayers(1)(batch)
+    actions.setflags(write=False)
+    games.step(actions, batch)
+    assert encoding.turns(batch.packed).all()
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(4, np.int64), np.zeros(3, np.int32), np.zeros((4, 1), np.int32)])
@@ -462,7 +545,10 @@ def advance(games: VectorGames, batch: Batch, players: RandomPlayers, steps: int
     seen: list[object] = []
     for _ in range(steps):
         finished = games.step(players(batch), batch)
-        seen += [arrays(batch), [(game.number, game.outcome, game.moves) for game in finished]]
+        seen += [
+            arrays(batch),
+            [(game.number, game.outcome, game.opening, game.start_sfen, game.moves) for game in finished],
+        ]
     return seen
 
 
@@ -488,6 +574,47 @@ def test_restored_games_go_on_exactly(again: Callable[[VectorGames], VectorGames
     assert arrays(other_batch)[2:] == arrays(batch)[2:]
     players = RandomPlayers(2), RandomPlayers(2)
     assert advance(games, batch, players[0], 150) == advance(other, other_batch, players[1], 150)
+
+
+@pytest.mark.parametrize("declaration", ["27", "24", "try", "off"])
+@pytest.mark.parametrize("max_moves", [None, 1, 999_998])
+def test_rules_and_numbering_are_restored(declaration: str, max_moves: int | None) -> None:
+    games = VectorGames(2, max_moves=max_moves, declaration=declaration, first_number=2**64 - 5, stride=7)
+    other = VectorGames.restore(games.save())
+    assert (other.declaration, other.max_moves) == (declaration, max_moves)
+    numbers = []
+    for vector in (games, other):
+        batch, players = Batch.empty(2, planes=False), RandomPlayers(1)
+        vector.observe(batch)
+        for _ in range(0 if max_moves != 1 else 3):
+            vector.step(players(batch), batch)
+        numbers.append(vector.numbers)
+    assert numbers[0] == numbers[1]
+    assert numbers[0][0] == (2**64 - 5 if max_moves != 1 else 2**64 - 5 + 3 * 7) % 2**64
+
+
+class Named(VectorGames):
+    """A subclass as users write them."""
+
+
+def test_class_threads_and_rules_are_kept() -> None:
+    games = Named(4, threads=3, max_moves=44, declaration="try")
+    assert type(games.game(0)) is ShogiGame
+    assert (games.game(0).max_moves, games.game(0).declaration) == (44, "try")
+    for other in (
+        copy.deepcopy(games),
+        pickle.loads(pickle.dumps(games)),
+        Named.restore(games.save(), threads=3),
+    ):
+        assert (type(other), other.threads) == (Named, 3)
+
+
+def test_a_record_has_the_random_moves_too() -> None:
+    games, batch = VectorGames(1, random_plies=3, max_moves=4), Batch.empty(1)
+    assert batch.mask is None
+    games.observe(batch)
+    [game] = games.step(RandomPlayers(1)(batch), batch)
+    assert (game.opening, len(game.moves), game.record().moves) == (3, 4, game.moves)
 
 
 def fnv(data: bytes) -> bytes:
@@ -548,6 +675,90 @@ def test_damaged_bytes_are_refused() -> None:
         damaged[place] ^= 1 << place % 8
         with pytest.raises(NotationError, match="bad saved games"):
             VectorGames.restore(bytes(damaged))
+
+
+# Where the parts of saved_games() begin, and struct's letter for them.
+PARTS = {
+    "slots": (15, "<i"),
+    "max_moves": (19, "<i"),
+    "declaration": (23, "<B"),
+    "random_plies": (48, "<i"),
+    "starts": (52, "<I"),
+    "start of slot 0": (56 + 104 + 8, "<I"),
+    "opening of slot 0": (56 + 104 + 12, "<i"),
+    "moves of slot 0": (56 + 104 + 16, "<I"),
+    "first move of slot 0": (56 + 104 + 20, "<H"),
+}
+
+
+def forge(saved: bytes, part: str, value: int) -> bytes:
+    data = bytearray(saved[:-8])
+    where, letter = PARTS[part]
+    struct.pack_into(letter, data, where, value)
+    return bytes(data) + fnv(bytes(data))
+
+
+def test_the_parts_of_saved_games_are_where_they_are_said_to_be() -> None:
+    saved = saved_games()
+    found = {part: struct.unpack_from(letter, saved, where)[0] for part, (where, letter) in PARTS.items()}
+    del found["first move of slot 0"]
+    assert list(found.values()) == [2, 512, 1, 2, 1, 0, 2, 12]
+    for part, value in found.items():
+        assert forge(saved, part, value) == saved
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("slots", 1, "bytes beyond the end"),
+        ("slots", 3, "too short"),
+        ("slots", -1, "a plan that cannot be"),
+        ("slots", 2**31 - 1, "a plan that cannot be"),
+        ("max_moves", 0, "a plan that cannot be"),
+        ("max_moves", 1_000_000, "a plan that cannot be"),
+        ("max_moves", 12, "a game that is over"),
+        ("declaration", 4, "a plan that cannot be"),
+        ("random_plies", -1, "a plan that cannot be"),
+        ("starts", 0, "a plan that cannot be"),
+        ("starts", 2**32 - 1, "a plan that cannot be"),
+        ("start of slot 0", 1, "a slot that cannot be"),
+        ("opening of slot 0", -1, "a slot that cannot be"),
+        ("opening of slot 0", 13, "a slot that cannot be"),
+        ("moves of slot 0", 2**32 - 1, "a move that is not legal"),
+        ("first move of slot 0", 0, "a move that is not legal"),
+    ],
+)
+def test_saved_games_that_cannot_be_are_refused(part: str, value: int, message: str) -> None:
+    with pytest.raises(NotationError, match=f"^bad saved games: {message}$"):
+        VectorGames.restore(forge(saved_games(), part, value))
+
+
+def test_saved_games_of_another_version_or_of_no_slot_are_refused() -> None:
+    saved = saved_games()
+    other = saved[:-8].replace(b"keisei games 1\n", b"keisei games 2\n")
+    with pytest.raises(NotationError, match="they do not begin as saved games of this version do"):
+        VectorGames.restore(other + fnv(other))
+    with pytest.raises(NotationError, match="a plan that cannot be"):
+        VectorGames.restore(forge(saved[: 56 + 104] + bytes(8), "slots", 0))
+
+
+def test_a_start_that_is_over_is_refused_also_where_no_slot_plays_from_it() -> None:
+    later = START_SFEN.replace(" 1", " 101")
+    games = next(
+        games
+        for games in (VectorGames(1, seed=seed, starts=[START_SFEN, later]) for seed in range(50))
+        if games.game(0).start_sfen == START_SFEN
+    )
+    VectorGames.restore(forge(games.save(), "max_moves", 101))
+    with pytest.raises(NotationError, match=r"a game cannot start from .* it is over, maximum length"):
+        VectorGames.restore(forge(games.save(), "max_moves", 100))
+
+
+def test_a_saved_game_in_which_a_side_may_declare_is_refused() -> None:
+    games, batch = VectorGames(1, starts=[STARTS[5]], declaration="off"), Batch.empty(1)
+    games.step(np.array([encoding.action_of("6i6h", Color.WHITE)], np.int32), batch)
+    with pytest.raises(NotationError, match="a game that is over"):
+        VectorGames.restore(forge(games.save(), "declaration", 1))
 
 
 def test_forged_bytes_are_games_or_refused() -> None:
@@ -661,6 +872,17 @@ def test_a_forked_process_plays_on() -> None:
     assert os.waitpid(child, 0) == (child, 0)
     os.close(reading)
     os.close(writing)
+
+
+def test_a_forked_process_lets_go_of_games_that_it_has_not_played() -> None:
+    games = VectorGames(4, threads=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of what is tested here
+        child = os.fork()
+    if child == 0:
+        del games
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
 
 
 def resident_kilobytes() -> int:
