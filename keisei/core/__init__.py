@@ -1,1 +1,1 @@
-"""Learning, without files, processes or console: the policy's numbers so far."""
+"""Learning, without files, processes or console."""

@@ -18,7 +18,6 @@ from gymnasium import spaces
 from keisei.envs.table import (
     RENDER_MODES,
     Frame,
-    Setting,
     Table,
     checked_render_mode,
     render,
@@ -28,6 +27,7 @@ from keisei.envs.table import (
 from keisei.shogi import RulesError
 from keisei.shogi.encoding import ACTIONS, PLANES
 from keisei.shogi.outcome import Color
+from keisei.shogi.vector import VectorGames
 
 Observation = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -77,7 +77,10 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
         self.action_space = spaces.Discrete(ACTIONS)
         self._opponent: Opponent | None = self._random_action if opponent == "random" else opponent
         self._agent_color = agent_color
-        self._table = Table(Setting(max_moves, declaration, starts, random_plies), illegal_action)
+        beginnings = VectorGames(
+            1, max_moves=max_moves, declaration=declaration, starts=starts, random_plies=random_plies
+        )
+        self._table = Table(beginnings, illegal_action)
         self._is_ready = False  # for step(): not before reset() has set up a game
 
     def reset(

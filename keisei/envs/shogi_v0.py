@@ -27,7 +27,6 @@ from keisei.envs.shogi_env import observation_space
 from keisei.envs.table import (
     RENDER_MODES,
     Frame,
-    Setting,
     Table,
     checked_render_mode,
     render,
@@ -36,6 +35,7 @@ from keisei.envs.table import (
 )
 from keisei.shogi.encoding import ACTIONS
 from keisei.shogi.outcome import Color
+from keisei.shogi.vector import VectorGames
 
 _AGENTS = {"player_0": Color.BLACK, "player_1": Color.WHITE}
 _NAMES = list(_AGENTS)
@@ -83,7 +83,10 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
             )
             for agent in _AGENTS
         }
-        self._table = Table(Setting(max_moves, declaration, starts, random_plies), illegal_action)
+        beginnings = VectorGames(
+            1, max_moves=max_moves, declaration=declaration, starts=starts, random_plies=random_plies
+        )
+        self._table = Table(beginnings, illegal_action)
         self._random, _ = seeding.np_random()
         self.reset()
 

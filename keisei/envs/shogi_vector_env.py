@@ -18,13 +18,12 @@ from keisei.envs.shogi_env import observation_space
 from keisei.envs.table import (
     RENDER_MODES,
     Frame,
-    Setting,
     checked_render_mode,
     render,
     result,
 )
 from keisei.shogi import encoding
-from keisei.shogi.vector import Batch, FinishedGame
+from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
 _Array = npt.NDArray[Any]
 
@@ -56,7 +55,14 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
         random_plies: int = 0,
         render_mode: str | None = None,
     ) -> None:
-        self._games = Setting(max_moves, declaration, starts, random_plies).games(num_envs, threads)
+        self._games = VectorGames(
+            num_envs,
+            threads=threads,
+            max_moves=max_moves,
+            declaration=declaration,
+            starts=starts,
+            random_plies=random_plies,
+        )
         self._batch = Batch.empty(num_envs)
         self._threads = threads
         self._copy = copy

@@ -1,7 +1,5 @@
 """One game as every environment plays it: beginnings, action indices, observations, pictures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,42 +14,22 @@ RENDER_MODES = ["ansi", "rgb_array"]
 Frame = str | npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Which games are played; the fields are those of VectorGames."""
-
-    max_moves: int | None = 512
-    declaration: str = "27"
-    starts: Sequence[str] | None = None
-    random_plies: int = 0
-
-    def games(self, count: int, threads: int = 1) -> VectorGames:
-        """Return a vector of such games."""
-        return VectorGames(
-            count,
-            threads=threads,
-            max_moves=self.max_moves,
-            declaration=self.declaration,
-            starts=self.starts,
-            random_plies=self.random_plies,
-        )
-
-
 class Table:
     """A game in progress, played by action indices.
 
+    beginnings: a vector of one game, of which the first positions are taken.
     illegal_action: "lose" ends the game as the rules of shogi do, "raise" is a RulesError.
     """
 
-    def __init__(self, setting: Setting, illegal_action: str) -> None:
+    def __init__(self, beginnings: VectorGames, illegal_action: str) -> None:
         if illegal_action not in ("lose", "raise"):
             raise ValueError(f"illegal_action is {illegal_action!r}, expected 'lose' or 'raise'")
         self._illegal_loses = illegal_action == "lose"
-        self._beginnings = setting.games(1)
+        self._beginnings = beginnings
         self.begin(0)
 
     def begin(self, seed: int) -> None:
-        """Set up the first game of a vector with this seed."""
+        """Set up the first game of this seed."""
         self._beginnings.restart(seed=seed)
         self.game: ShogiGame = self._beginnings.game(0)
         self._illegal: Outcome | None = None
