@@ -86,14 +86,15 @@ def long_calls() -> dict[str, Callable[[], object]]:
     packed = np.repeat(encoding.pack_sfens(STARTS), 30_000, axis=0)
     games, batch = VectorGames(20_000, random_plies=20), Batch.empty(20_000, planes=False, mask=True)
     saved = games.save()
+    players = RandomPlayers(1)
     games.observe(batch)
-    actions = RandomPlayers(1)(batch)
     return {
         "decode": lambda: encoding.unpack_sfens(packed),
         "legal": lambda: encoding.legal_actions(packed),
         "begin": lambda: VectorGames(20_000, random_plies=20),
         "restore": lambda: VectorGames.restore(saved),
-        "step": lambda: games.step(actions, batch),
+        "observe": lambda: games.observe(batch),
+        "step": lambda: games.step(players(batch), batch),
     }
 
 
@@ -106,16 +107,17 @@ def test_native_work_lets_other_threads_run() -> None:
             times.append(time.perf_counter())
             time.sleep(0.0005)
 
+    def is_seen_in_the_middle_of(call: Callable[[], object]) -> bool:
+        begin = time.perf_counter()
+        call()
+        end = time.perf_counter()
+        return any(abs(moment - (begin + end) / 2) < (end - begin) / 4 for moment in times)
+
     other = threading.Thread(target=note_times)
     other.start()
     try:
-        for name, call in long_calls().items():
-            begin = time.perf_counter()
-            call()
-            end = time.perf_counter()
-            middle = (begin + end) / 2
-            reach = (end - begin) / 4
-            assert any(abs(moment - middle) < reach for moment in times), (name, end - begin)
+        for name, call in long_calls().items():  # a busy machine may not let it run at the first time
+            assert any(is_seen_in_the_middle_of(call) for _ in range(10)), name
     finally:
         done.set()
         other.join()
@@ -170,7 +172,6 @@ def growth(steps: int) -> int:
     return resident_kilobytes() - before
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
 def test_memory_does_not_grow_with_the_steps() -> None:
     assert growth(600_000) < 2_000
 
