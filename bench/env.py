@@ -45,25 +45,20 @@ class RandomPlayers:
         return actions.take(self._where, out=self.chosen, mode="clip")
 
 
-def keisei_games(
-    count: int, threads: int = 1, *, planes: bool = True, mask: bool = False, steps: int = STEPS
-) -> float:
+def keisei_games(count: int, threads: int = 1, *, planes: bool = True, mask: bool = False) -> float:
     """Steps a second of VectorGames."""
     games = VectorGames(count, threads=threads, seed=1, max_moves=MAX_MOVES)
     batch, players = Batch.empty(count, planes=planes, mask=mask), RandomPlayers(count)
     games.observe(batch)
     start = time.perf_counter()
-    for _ in range(steps // count):
+    for _ in range(STEPS // count):
         games.step(players.choose(batch.offsets, batch.actions), batch)
-    return steps // count * count / (time.perf_counter() - start)
+    return STEPS // count * count / (time.perf_counter() - start)
 
 
-def gymnasium_vector(count: int, threads: int, copy: bool) -> float:
+def gymnasium_vector(count: int, copy: bool) -> float:
     """Steps a second of ShogiVectorEnv."""
-    env, players = (
-        ShogiVectorEnv(count, threads=threads, copy=copy, max_moves=MAX_MOVES),
-        RandomPlayers(count),
-    )
+    env, players = ShogiVectorEnv(count, copy=copy, max_moves=MAX_MOVES), RandomPlayers(count)
     env.reset(seed=1)
     start = time.perf_counter()
     for _ in range(STEPS // count):
@@ -147,23 +142,27 @@ def main() -> None:
     ours: Contest = {
         "keisei, 64 games, one thread, planes": lambda: keisei_games(64),
         "keisei, the same, two threads": lambda: keisei_games(64, 2),
-        "keisei, 256 games, one thread": lambda: keisei_games(256),
-        "keisei, 256 games, two threads": lambda: keisei_games(256, 2),
         "keisei, 64 games, packed only": lambda: keisei_games(64, planes=False),
         "keisei, 64 games, packed only, two threads": lambda: keisei_games(64, 2, planes=False),
         "keisei, 64 games, planes and dense mask": lambda: keisei_games(64, mask=True),
-        "keisei, ShogiVectorEnv(64), copies": lambda: gymnasium_vector(64, 1, True),
-        "keisei, ShogiVectorEnv(64, copy=False)": lambda: gymnasium_vector(64, 1, False),
+        "keisei, ShogiVectorEnv(64), copies": lambda: gymnasium_vector(64, True),
+        "keisei, ShogiVectorEnv(64, copy=False)": lambda: gymnasium_vector(64, False),
         "keisei, ShogiEnv, dense mask": gymnasium_single,
+    }
+    many_games: Contest = {
+        "keisei, 256 games, one thread": lambda: keisei_games(256),
+        "keisei, 256 games, two threads": lambda: keisei_games(256, 2),
     }
     batches: Contest = {
         "keisei, planes of 1,024 packed positions": lambda: encode(1024, "planes"),
         "keisei, their legal actions, offsets given": lambda: encode(1024, "legal"),
     }
     report("random play, one thread", "steps/s", against_peers, rounds)
-    for name in against_peers.keys() & PEERS.keys():
-        print(f"  {name}: {PEERS[name].output}; decides {PEERS[name].rules}")
+    for name, peer in PEERS.items():
+        if name in against_peers:
+            print(f"  {name}: {peer.output}; decides {peer.rules}")
     report("random play, our own ways", "steps/s", ours, rounds)
+    report("random play, more games", "steps/s", many_games, rounds)
     report("packed positions decoded, one thread", "positions/s", batches, rounds)
     report_memory()
 
