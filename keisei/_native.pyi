@@ -89,17 +89,17 @@ class VectorGames:
         self,
         count: int,
         *,
-        threads: int = 1,
-        seed: int = 0,
-        max_moves: int | None = 512,
-        declaration: str = "27",
-        starts: list[str] | None = None,
-        random_plies: int = 0,
-        first_number: int = 0,
-        stride: int | None = None,
+        threads: int,
+        seed: int,
+        max_moves: int | None,
+        declaration: str,
+        starts: list[str] | None,
+        random_plies: int,
+        first_number: int,
+        stride: int | None,
     ) -> None: ...
     @overload
-    def __init__(self, saved: bytes, *, threads: int = 1) -> None: ...
+    def __init__(self, saved: bytes, *, threads: int) -> None: ...
     def __len__(self) -> int: ...
     def _step(
         self,
@@ -121,7 +121,7 @@ class VectorGames:
         mask: _Bool | None,
     ) -> None: ...
     def _restart(self, seed: int, first_number: int) -> None: ...
-    def _game(self, slot: int) -> tuple[str, list[Move]]: ...
+    def _copy_game(self, slot: int) -> Game: ...
     def save(self) -> bytes: ...
     @property
     def numbers(self) -> list[int]: ...

@@ -115,8 +115,7 @@ void for_positions(const PackedRows& packed, int threads, Work&& work) {
                 const PackedPosition bytes = row_of(packed, row);
                 Result<Position> position = unpack(bytes);
                 if (position.ok() && work(bytes, position.value(), row)) continue;
-                int known = bad;
-                while (row < known && !bad.compare_exchange_weak(known, row)) {}
+                lower(bad, row);
                 return;
             }
         });
@@ -246,7 +245,6 @@ public:
         ~Use() { shared_.busy_ = false; }
         Use(const Use&) = delete;
         VectorGames* operator->() const { return shared_.games_.get(); }
-        VectorGames& operator*() const { return *shared_.games_; }
 
     private:
         SharedGames& shared_;
@@ -357,15 +355,11 @@ void observe_games(SharedGames& self, nb::handle packed, nb::handle planes, nb::
     without_gil([&] { games->observe(arrays.pointers()); });
 }
 
-// What it takes to play the game of a slot again: first position and moves.
-nb::tuple game_in_slot(SharedGames& self, int slot) {
+Game copy_game(SharedGames& self, int slot) {
     const Use games(self);
     if (slot < 0 || slot >= games->slots())
         throw nb::index_error(("slot is " + std::to_string(slot) + ", expected 0 to " + std::to_string(games->slots() - 1)).c_str());
-    const Game& game = games->game(slot);
-    nb::list moves;
-    for (int i = 0; i < game.moves_played(); ++i) moves.append(move_object(game.move(i)));
-    return nb::make_tuple(to_sfen(game.start()), moves);
+    return games->game(slot);
 }
 
 }  // namespace
@@ -388,16 +382,15 @@ void bind_encoding(nb::module_& m) {
 
 void bind_vector(nb::module_& m) {
     nb::class_<SharedGames>(m, "VectorGames", "Many games at once; keisei.shogi.vector.VectorGames is its face.")
-        .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a = 1, "seed"_a = 0, "max_moves"_a.none() = 512,
-             "declaration"_a = "27", "starts"_a = nb::none(), "random_plies"_a = 0, "first_number"_a = 0,
-             "stride"_a = nb::none())
-        .def("__init__", &restore_games, "saved"_a, nb::kw_only(), "threads"_a = 1)
+        .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a, "seed"_a, "max_moves"_a.none(), "declaration"_a,
+             "starts"_a.none(), "random_plies"_a, "first_number"_a, "stride"_a.none())
+        .def("__init__", &restore_games, "saved"_a, nb::kw_only(), "threads"_a)
         .def("__len__", &SharedGames::slots)
         .def("_step", &step_games, "chosen"_a, "rewards"_a.none(), "ended"_a.none(), "packed"_a.none(), "planes"_a.none(),
              "offsets"_a.none(), "actions"_a.none(), "mask"_a.none())
         .def("_observe", &observe_games, "packed"_a.none(), "planes"_a.none(), "offsets"_a.none(), "actions"_a.none(),
              "mask"_a.none())
-        .def("_game", &game_in_slot, "slot"_a)
+        .def("_copy_game", &copy_game, "slot"_a)
         .def("_restart", [](SharedGames& self, uint64_t seed, uint64_t first_number) {
             const Use games(self);
             self.change([&] { games->restart(seed, first_number); });

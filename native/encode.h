@@ -17,7 +17,6 @@ constexpr int ACTIONS = BOARD_ACTIONS + SQUARES * HAND_TYPES;
 static_assert(ACTIONS == 13527);
 
 // What travels between processes and is stored for learning. Little-endian, no padding.
-static_assert(std::endian::native == std::endian::little);
 struct PackedPosition {
     uint32_t ply;
     uint32_t max_moves;
@@ -25,7 +24,7 @@ struct PackedPosition {
     uint8_t flags;                 // bit 0: White to move, bit 1: in check, bits 2 and 3: earlier occurrences
     Piece board[SQUARES];          // as Position numbers the squares
 };
-static_assert(sizeof(PackedPosition) == 104);
+static_assert(sizeof(PackedPosition) == 104 && std::endian::native == std::endian::little);
 
 // The position of a game, or one without a past.
 PackedPosition pack(const Game& game);

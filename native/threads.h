@@ -11,6 +11,12 @@
 
 namespace keisei {
 
+// Lowers a number that several threads look for the least of.
+inline void lower(std::atomic<int>& least, int value) {
+    int known = least;
+    while (value < known && !least.compare_exchange_weak(known, value)) {}
+}
+
 class ThreadTeam {
 public:
     // The caller of run() is one of them: a team of one has no threads of its own.

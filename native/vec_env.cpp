@@ -173,10 +173,7 @@ std::optional<Error> VectorGames::step(const int32_t* actions, const Results& re
     const std::vector<int32_t> given(actions, actions + plan_.slots);  // whatever else becomes of the caller's array
     team_.run(plan_.slots, [&](int first, int end) {
         for (int i = first; i < end; ++i)
-            if (!choose(slots_[size_t(i)], given[size_t(i)])) {
-                int known = first_illegal;
-                while (i < known && !first_illegal.compare_exchange_weak(known, i)) {}
-            }
+            if (!choose(slots_[size_t(i)], given[size_t(i)])) lower(first_illegal, i);
     });
     if (first_illegal < plan_.slots) return illegal(first_illegal, given[size_t(first_illegal)]);
 
@@ -241,8 +238,9 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
         return damaged("too short");
     // Each slot and each start takes some bytes, so these are no more than there can be.
     constexpr size_t SLOT_BYTES = sizeof(uint64_t) + sizeof(uint32_t) + sizeof(int32_t) + sizeof(uint32_t);
-    if (slots < 1 || slots > MAX_SLOTS || size_t(slots) > in.left() / SLOT_BYTES || starts < 1 || starts > in.left() / sizeof(PackedPosition) || max_moves < 1 ||
-        max_moves > UNLIMITED || declaration > uint8_t(Declaration::TRY) || random_plies < 0)
+    if (slots < 1 || slots > MAX_SLOTS || size_t(slots) > in.left() / SLOT_BYTES || starts < 1 ||
+        starts > in.left() / sizeof(PackedPosition) || max_moves < 1 || max_moves > UNLIMITED ||
+        declaration > uint8_t(Declaration::TRY) || random_plies < 0)
         return damaged("a plan that cannot be");
     plan.slots = slots;
     plan.rules = {max_moves, Declaration(declaration)};

@@ -48,6 +48,11 @@ class Outcome:
     winner: Color | None
     reason: Reason
 
+    @classmethod
+    def from_native(cls, winner: int | None, reason: str) -> "Outcome":
+        """Return the outcome that native code tells in numbers and words."""
+        return cls(None if winner is None else Color(winner), Reason(reason))
+
     def __str__(self) -> str:
         """Return a phrase such as "black wins by checkmate" or "draw by repetition"."""
         return f"{'draw' if self.winner is None else f'{self.winner} wins'} by {self.reason}"

@@ -30,10 +30,7 @@ class ShogiGame(Game):
     def outcome(self) -> Outcome | None:
         """Return the winner and the reason if the game is over, otherwise None."""
         end = self._outcome()
-        if end is None:
-            return None
-        winner, reason = end
-        return Outcome(None if winner is None else _COLORS[winner], Reason(reason))
+        return Outcome.from_native(*end) if end else None
 
     def copy(self) -> Self:
         """Return an independent copy with the whole history."""

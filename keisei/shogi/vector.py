@@ -26,7 +26,7 @@ import numpy.typing as npt
 from keisei import _native
 from keisei._native import Move
 from keisei.shogi.encoding import ACTIONS, MAX_LEGAL_ACTIONS, PACKED_BYTES, PLANES
-from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.outcome import Outcome
 from keisei.shogi.records import GameRecord
 from keisei.shogi.shogi_game import ShogiGame
 
@@ -163,10 +163,8 @@ class VectorGames(_native.VectorGames):
 
     def game(self, slot: int) -> ShogiGame:
         """Return a copy of the game in a slot, to look at or to draw."""
-        sfen, moves = self._game(slot)
-        game = ShogiGame(sfen, max_moves=self.max_moves, declaration=self.declaration)
-        for move in moves:
-            game.push(move)
+        game = ShogiGame.__new__(ShogiGame)
+        _native.Game.__init__(game, self._copy_game(slot))
         return game
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -194,11 +192,10 @@ def _finished_game(
     moves: list[Move],
     final_position: bytes,
 ) -> FinishedGame:
-    winner, reason = outcome
     return FinishedGame(
         slot,
         number,
-        Outcome(None if winner is None else Color(winner), Reason(reason)),
+        Outcome.from_native(*outcome),
         opening,
         start_sfen,
         tuple(moves),
