@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 # Each room and what it may use of the package; a room's own modules are always allowed.
 MAY_IMPORT = {
     "keisei": set(),
+    "keisei.config_schema": set(),
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
     "keisei.core": {"keisei.shogi"},

@@ -1,0 +1,170 @@
+"""AppConfig: every setting of a run, one small model for each room, with its default and its allowed range.
+
+Plain data: no torch, no files. `keisei.utils.load_config` fills it from YAML and dotted overrides. The values
+are checked on loading; `validated` checks them again for who assigns to a field afterwards.
+"""
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, Field(ge=0)]
+Auto = Literal["auto", "on", "off"]
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+class Room(BaseModel):
+    """A part of the config: unknown keys are errors, and so are values out of range."""
+
+    model_config = ConfigDict(extra="forbid", validate_default=True, allow_inf_nan=False)
+
+
+class EnvConfig(Room):
+    """The games that are played in training."""
+
+    max_moves: int = Field(256, ge=2, le=100_000, description="a longer game is a draw")
+    declaration: Literal["27", "24", "try", "off"] = Field("27", description="the rule for impasse")
+    random_plies: int = Field(0, ge=0, le=200, description="random moves before the players begin")
+    late_start_share: Fraction = Field(
+        0.0, description="share of the new games that begin shortly before the end of a recent decisive game"
+    )
+    late_start_plies: int = Field(12, ge=1, le=200, description="at most so many plies before that end")
+    late_start_pool: int = Field(512, ge=1, le=100_000, description="so many recent positions to begin from")
+
+
+class ModelConfig(Room):
+    """The network, as `model_factory` builds it."""
+
+    name: Literal["res_tower"] = Field("res_tower", description="the architecture")
+    blocks: int = Field(3, ge=0, le=100, description="residual blocks")
+    channels: int = Field(32, ge=4, le=2048, description="width of the tower")
+    norm_groups: int = Field(4, ge=1, description="groups of the group normalisation; must divide channels")
+    se_ratio: float = Field(0.0, ge=0, le=1, description="squeeze-and-excitation width / channels; 0 is none")
+    policy_head: Literal["labels", "linear"] = Field(
+        "labels", description="27 planes of 81 squares, or a linear layer to all 13,527 actions"
+    )
+    value_hidden: int = Field(64, ge=1, le=4096, description="width of the value head")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.channels % self.norm_groups:
+            raise ValueError(f"norm_groups {self.norm_groups} must divide channels {self.channels}")
+        return self
+
+
+class ParallelConfig(Room):
+    """Self-play in worker processes."""
+
+    enabled: bool = Field(False, description="collect in worker processes")
+    num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
+    episodes_per_worker: Count = Field(64, description="games that a worker plays side by side")
+    model_sync_interval: Count = Field(
+        1,
+        description="updates between two broadcasts of the weights",
+        validation_alias=AliasChoices("model_sync_interval", "sync_interval"),
+    )
+    worker_timeout: float = Field(
+        30.0,
+        gt=0,
+        description="seconds of silence after which a worker is replaced",
+        validation_alias=AliasChoices("worker_timeout", "timeout_seconds"),
+    )
+    queue_maxsize: Count = Field(
+        4,
+        description="segments that a worker may have under way",
+        validation_alias=AliasChoices("queue_maxsize", "max_queue_size"),
+    )
+    use_shared_memory: bool = Field(True, description="experience travels in shared memory, not in the pipe")
+    compression_enabled: bool = Field(False, description="weights travel in half precision")
+
+    @model_validator(mode="after")
+    def _available(self) -> Self:
+        if self.enabled:
+            raise ValueError("parallel collection is not part of this version; leave enabled: false")
+        return self
+
+
+class TrainingConfig(Room):
+    """Collecting and learning: PPO by the paper's names."""
+
+    total_timesteps: Count = Field(3_000_000, description="moves to train on")
+    max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
+    games: int = Field(64, ge=1, le=100_000, description="games played side by side")
+    steps_per_epoch: Count = Field(4096, description="moves between two updates; a multiple of games")
+    minibatch_size: Count = Field(256, description="positions in one gradient step")
+    ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
+    learning_rate_schedule: Schedule = Field("linear", description="how it falls over the run")
+    learning_rate_floor: Fraction = Field(0.2, description="the share of it that stays at the end")
+    entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
+    entropy_schedule: Schedule = Field("constant", description="how it falls over the run")
+    entropy_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
+    value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
+    gamma: float = Field(0.995, gt=0, le=1, description="discount of one move")
+    gae_lambda: Fraction = Field(0.95, description="of the generalised advantage estimate")
+    clip_coef: float = Field(0.2, gt=0, lt=1, description="clipping of the probability ratio")
+    value_clip: float | None = Field(None, gt=0, description="clipping of the value's change; null is none")
+    normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
+    max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
+    target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
+    material_reward: float = Field(0.0, ge=0, le=1, description="reward for a pawn's worth, at the start")
+    material_reward_until: Fraction = Field(0.6, description="share of the run by which it has fallen to 0")
+    parallel: ParallelConfig = Field(default_factory=ParallelConfig)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.steps_per_epoch % self.games:
+            raise ValueError(f"games {self.games} must divide steps_per_epoch {self.steps_per_epoch}")
+        if self.steps_per_epoch % self.minibatch_size:
+            raise ValueError(
+                f"minibatch_size {self.minibatch_size} must divide steps_per_epoch {self.steps_per_epoch}"
+            )
+        return self
+
+
+class EvaluationConfig(Room):
+    """Matches during training, which do not touch the training's random streams."""
+
+    every: Steps = Field(500_000, description="moves of training between two evaluations; 0 is never")
+    games: int = Field(40, ge=2, le=100_000, multiple_of=2, description="games against each opponent")
+    opponents: list[Literal["random", "greedy"]] = Field(["random", "greedy"], description="who is played")
+    random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
+    max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
+
+
+class RunConfig(Room):
+    """Where a run lives, what it writes and on what it runs."""
+
+    directory: str = Field("runs", min_length=1, description="runs are directories in here")
+    name: str | None = Field(None, description="of the run's directory; null is the date and the time")
+    seed: int = Field(1, ge=0, lt=2**63, description="of everything random")
+    device: str = Field("auto", min_length=1, description="auto, cpu, cuda, cuda:1, mps")
+    threads: Steps = Field(0, description="threads on the CPU; 0 is one for each core")
+    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto is the faster one")
+    channels_last: Auto = Field("auto", description="memory layout; auto is the faster one")
+    compile: Auto = Field("off", description="torch.compile; auto takes a minute to find out if it pays")
+    checkpoint_every: Steps = Field(250_000, description="moves between two checkpoints; 0: only at the end")
+    keep_checkpoints: Count = Field(3, description="the last so many are kept, and the best")
+    console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
+    tensorboard: bool = Field(True, description="write TensorBoard's files")
+    wandb: Literal["off", "offline", "online"] = Field("off", description="Weights & Biases")
+
+
+class AppConfig(Room):
+    """Everything."""
+
+    env: EnvConfig = Field(default_factory=EnvConfig)
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    run: RunConfig = Field(default_factory=RunConfig)
+
+
+R = TypeVar("R", bound=Room)
+
+
+def validated(config: R) -> R:
+    """Return the config checked again: a value assigned after loading is a ValueError where it is used."""
+    return type(config).model_validate(config.model_dump())
