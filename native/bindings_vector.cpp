@@ -327,7 +327,7 @@ struct Arrays {
 };
 
 nb::tuple finished_tuple(const FinishedGame& game) {
-    return nb::make_tuple(game.slot, game.number, outcome_tuple(game.outcome), game.opening, to_sfen(game.start),
+    return nb::make_tuple(game.slot, game.number, outcome_tuple(game.outcome), game.opening, game.late, to_sfen(game.start),
                           move_list(game.moves.data(), game.moves.size()),
                           nb::bytes(reinterpret_cast<const char*>(&game.final_position), sizeof game.final_position));
 }
@@ -353,6 +353,18 @@ void observe_games(SharedGames& self, nb::handle packed, nb::handle planes, nb::
     const Use games(self);
     const Arrays arrays(games->slots(), packed, planes, offsets, actions, mask);
     without_gil([&] { games->observe(arrays.pointers()); });
+}
+
+void set_late_starts(SharedGames& self, nb::list sfens, double share) {
+    const Use games(self);
+    if (!(share >= 0 && share <= 1)) raise_value_error("share is " + std::to_string(share) + ", expected 0 to 1");
+    std::vector<Position> starts = read_sfens(sfens, "late starts");
+    std::optional<Error> error;
+    without_gil([&] {
+        error = VectorGames::flaw(starts, self.rules());
+        if (!error) games->set_late_starts(std::move(starts), uint32_t(std::min(share * 0x1p32, 0x1p32 - 1)));
+    });
+    if (error) raise(*error);
 }
 
 Game copy_game(SharedGames& self, int slot) {
@@ -391,6 +403,7 @@ void bind_vector(nb::module_& m) {
         .def("_observe", &observe_games, "packed"_a.none(), "planes"_a.none(), "offsets"_a.none(), "actions"_a.none(),
              "mask"_a.none())
         .def("_copy_game", &copy_game, "slot"_a)
+        .def("_set_late_starts", &set_late_starts, "sfens"_a, "share"_a)
         .def("_restart", [](SharedGames& self, uint64_t seed, uint64_t first_number) {
             const Use games(self);
             self.change([&] { games->restart(seed, first_number); });

@@ -19,8 +19,9 @@ public:
         state_ = splitmix64(seed) + number;
         state_ = splitmix64(state_);  // neighbours in number are strangers in state
     }
+    uint32_t bits() { return uint32_t(splitmix64(state_) >> 32); }
     // 0 to n - 1, n > 0; uneven by less than n in 2^32.
-    uint32_t below(uint32_t n) { return uint32_t((splitmix64(state_) >> 32) * n >> 32); }
+    uint32_t below(uint32_t n) { return uint32_t(uint64_t(bits()) * n >> 32); }
 
 private:
     uint64_t state_;

@@ -16,7 +16,7 @@ std::optional<Outcome> decided(Game& game) {
 }
 
 // Bytes out and in, little-endian; a reader that has come to the end says so.
-constexpr std::string_view MAGIC = "keisei games 1\n";
+constexpr std::string_view MAGIC = "keisei games 2\n";
 
 class ByteWriter {
 public:
@@ -57,7 +57,7 @@ VectorGames::VectorGames(GamePlan plan, int threads)
     : plan_(std::move(plan)), team_(std::min(threads, plan_.slots)), legal_counts_(size_t(plan_.slots)),
       legal_offsets_(size_t(plan_.slots) + 1) {
     slots_.reserve(size_t(plan_.slots));
-    for (int i = 0; i < plan_.slots; ++i) slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), 0});
+    for (int i = 0; i < plan_.slots; ++i) slots_.push_back(Slot{Game(plan_.starts[0], plan_.rules), 0, plan_.starts[0]});
     restart(plan_.seed, plan_.first_number);
 }
 
@@ -73,9 +73,19 @@ void VectorGames::restart(uint64_t seed, uint64_t first_number) {
     });
 }
 
+void VectorGames::set_late_starts(std::vector<Position> late_starts, uint32_t share) {
+    plan_.late_starts = std::move(late_starts);
+    plan_.late_share = share;
+}
+
 std::optional<Error> VectorGames::flaw(const GamePlan& plan) {
-    for (const Position& start : plan.starts) {
-        Game game(start, plan.rules);
+    if (const auto error = flaw(plan.starts, plan.rules)) return error;
+    return flaw(plan.late_starts, plan.rules);
+}
+
+std::optional<Error> VectorGames::flaw(const std::vector<Position>& starts, const Rules& rules) {
+    for (const Position& start : starts) {
+        Game game(start, rules);
         if (const auto end = decided(game))
             return Error{Error::RULES, "a game cannot start from " + to_sfen(start) + ": it is over, " +
                                            std::string(reason_text(end->reason))};
@@ -85,10 +95,16 @@ std::optional<Error> VectorGames::flaw(const GamePlan& plan) {
 
 void VectorGames::begin(Slot& slot) const {
     RandomStream random(plan_.seed, slot.number);
-    slot.start = plan_.starts.size() > 1 ? random.below(uint32_t(plan_.starts.size())) : 0;
+    const auto draw = [&random](const std::vector<Position>& from) {
+        return from[from.size() > 1 ? random.below(uint32_t(from.size())) : 0];
+    };
+    slot.late = !plan_.late_starts.empty() && random.bits() < plan_.late_share;
+    slot.start = draw(slot.late ? plan_.late_starts : plan_.starts);
     Game& game = slot.game;
-    game.restart(plan_.starts[slot.start]);
-    for (slot.opening = 0; slot.opening < plan_.random_plies; ++slot.opening) {
+    game.restart(slot.start);
+    slot.opening = 0;
+    if (slot.late) return;
+    for (; slot.opening < plan_.random_plies; ++slot.opening) {
         const MoveList& legal = game.legal_moves();
         game.push_legal(legal.moves[random.below(uint32_t(legal.size))]);
         if (decided(game)) {  // an opening never ends a game: it is shorter then
@@ -129,7 +145,8 @@ void VectorGames::play(Slot& slot, int i, const Results& results) const {
     finished.outcome = *end;
     finished.opening = slot.opening;
     finished.final_position = pack(game);
-    finished.start = plan_.starts[slot.start];
+    finished.late = slot.late;
+    finished.start = slot.start;
     finished.moves.clear();
     for (int ply = 0; ply < game.moves_played(); ++ply) finished.moves.push_back(game.move(ply));
     slot.number += plan_.stride;
@@ -209,9 +226,13 @@ std::string VectorGames::save() const {
     out.put(int32_t(plan_.random_plies));
     out.put(uint32_t(plan_.starts.size()));
     for (const Position& start : plan_.starts) out.put(pack(start, plan_.rules.max_moves));
+    out.put(plan_.late_share);
+    out.put(uint32_t(plan_.late_starts.size()));
+    for (const Position& start : plan_.late_starts) out.put(pack(start, plan_.rules.max_moves));
     for (const Slot& slot : slots_) {
         out.put(slot.number);
-        out.put(slot.start);
+        out.put(pack(slot.start, plan_.rules.max_moves));
+        out.put(slot.late);
         out.put(int32_t(slot.opening));
         out.put(uint32_t(slot.game.moves_played()));
         for (int i = 0; i < slot.game.moves_played(); ++i) out.put(slot.game.move(i).code());
@@ -232,25 +253,31 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
     GamePlan plan;
     int32_t slots = 0, max_moves = 0, random_plies = 0;
     uint8_t declaration = 0;
-    uint32_t starts = 0;
+    uint32_t starts = 0, late_starts = 0;
     if (!in.get(slots) || !in.get(max_moves) || !in.get(declaration) || !in.get(plan.seed) || !in.get(plan.first_number) ||
         !in.get(plan.stride) || !in.get(random_plies) || !in.get(starts))
         return damaged("too short");
     // Each slot and each start takes some bytes, so these are no more than there can be.
-    constexpr size_t SLOT_BYTES = sizeof(uint64_t) + sizeof(uint32_t) + sizeof(int32_t) + sizeof(uint32_t);
+    constexpr size_t SLOT_BYTES = sizeof(uint64_t) + sizeof(PackedPosition) + 1 + sizeof(int32_t) + sizeof(uint32_t);
     if (slots < 1 || slots > MAX_SLOTS || size_t(slots) > in.left() / SLOT_BYTES || starts < 1 ||
         starts > in.left() / sizeof(PackedPosition) || max_moves < 1 || max_moves > UNLIMITED ||
         declaration > uint8_t(Declaration::TRY) || random_plies < 0)
         return damaged("a plan that cannot be");
     plan.slots = slots;
     plan.rules = {max_moves, Declaration(declaration)};
-    for (uint32_t i = 0; i < starts; ++i) {
-        PackedPosition packed;
-        if (!in.get(packed)) return damaged("too short");
-        Result<Position> start = unpack(packed);
-        if (!start.ok()) return damaged(start.error().message);
-        plan.starts.push_back(start.value());
-    }
+    const auto read_positions = [&in](uint32_t count, std::vector<Position>& to) -> std::optional<Error> {
+        for (uint32_t i = 0; i < count; ++i) {
+            PackedPosition packed;
+            if (!in.get(packed)) return damaged("too short");
+            Result<Position> position = unpack(packed);
+            if (!position.ok()) return damaged(position.error().message);
+            to.push_back(position.value());
+        }
+        return std::nullopt;
+    };
+    if (const auto error = read_positions(starts, plan.starts)) return *error;
+    if (!in.get(plan.late_share) || !in.get(late_starts)) return damaged("too short");
+    if (const auto error = read_positions(late_starts, plan.late_starts)) return *error;
     if (const auto error = flaw(plan)) return damaged(error->message);
 
     // No opening is played for games that are to be replaced.
@@ -259,10 +286,16 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
     for (Slot& slot : games->slots_) {
         int32_t opening = 0;
         uint32_t moves = 0;
-        if (!in.get(slot.number) || !in.get(slot.start) || !in.get(opening) || !in.get(moves)) return damaged("too short");
-        if (slot.start >= starts || opening < 0 || uint32_t(opening) > moves) return damaged("a slot that cannot be");
+        uint8_t late = 0;
+        std::vector<Position> start;
+        if (!in.get(slot.number)) return damaged("too short");
+        if (const auto error = read_positions(1, start)) return *error;
+        if (!in.get(late) || !in.get(opening) || !in.get(moves)) return damaged("too short");
+        if (late > 1 || opening < 0 || uint32_t(opening) > moves) return damaged("a slot that cannot be");
         slot.opening = opening;
-        slot.game.restart(plan.starts[slot.start]);
+        slot.late = late;
+        slot.start = start[0];
+        slot.game.restart(slot.start);
         for (uint32_t i = 0; i < moves; ++i) {
             uint16_t code = 0;
             if (!in.get(code)) return damaged("too short");

@@ -24,6 +24,9 @@ struct GamePlan {
     uint64_t stride = 1;
     std::vector<Position> starts;  // one is drawn for each game; at least one, and none with its game over
     int random_plies = 0;          // played at random before the players begin
+    // A share of the games, in 2^-32, begins from one of these instead, and without random moves.
+    std::vector<Position> late_starts;
+    uint32_t late_share = 0;
 };
 
 // A game that has ended, all of it.
@@ -32,6 +35,7 @@ struct FinishedGame {
     uint64_t number = 0;
     Outcome outcome{};
     int opening = 0;  // random moves at its beginning
+    bool late = false;  // began from one of the late starts
     PackedPosition final_position{};
     Position start;
     std::vector<Move> moves;  // the opening's too
@@ -57,6 +61,7 @@ public:
 
     // What is impossible in a plan, for the user; nothing if all is well. There must be starts.
     static std::optional<Error> flaw(const GamePlan& plan);
+    static std::optional<Error> flaw(const std::vector<Position>& starts, const Rules& rules);
 
     // Begins anew in every slot, as another plan that differs in seed and first number would.
     void restart(uint64_t seed, uint64_t first_number);
@@ -66,6 +71,9 @@ public:
     int threads() const { return team_.size(); }
     const Game& game(int slot) const { return slots_[size_t(slot)].game; }
     uint64_t number(int slot) const { return slots_[size_t(slot)].number; }
+
+    // Other late starts, from the next beginning on. Like the starts, none may have its game over: see flaw().
+    void set_late_starts(std::vector<Position> late_starts, uint32_t share);
 
     // What the players of all slots see now.
     void observe(const Observations& out);
@@ -85,8 +93,9 @@ private:
     struct Slot {
         Game game;
         uint64_t number;
-        uint32_t start = 0;  // index into the plan's starts
+        Position start;
         int opening = 0;
+        bool late = false;
         Move chosen{};
         bool ended = false;
         FinishedGame finished{};  // if ended

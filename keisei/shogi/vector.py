@@ -80,6 +80,7 @@ class FinishedGame:
     """A game that has ended: in which slot, its number, how, and every move from its first position.
 
     opening: how many of the moves were played at random before the players began.
+    late_start: it began from one of the late starts.
     final_position: uint8 [104], packed.
     """
 
@@ -87,6 +88,7 @@ class FinishedGame:
     number: int
     outcome: Outcome
     opening: int
+    late_start: bool
     start_sfen: str
     moves: tuple[Move, ...]
     final_position: npt.NDArray[np.uint8]
@@ -147,6 +149,15 @@ class VectorGames(_native.VectorGames):
         """Begin anew in every slot, with another seed and other numbers."""
         self._restart(_integer("seed", seed, _WORD), _integer("first_number", first_number, _WORD))
 
+    def set_late_starts(self, sfens: Sequence[str], share: float) -> None:
+        """Let this share of the games that begin from now on begin in one of these positions.
+
+        For training on endings. Such a game has no random moves at its beginning; `save()` keeps the positions.
+        """
+        if isinstance(sfens, str):
+            raise ValueError(f"late starts is the text {sfens!r}, expected a list of SFENs")
+        self._set_late_starts(list(sfens), float(share))
+
     def observe(self, out: Batch) -> None:
         """Write what the players to move see; rewards and ended are left as they are."""
         self._observe(out.packed, out.planes, out.offsets, out.actions, out.mask)
@@ -188,6 +199,7 @@ def _finished_game(
     number: int,
     outcome: tuple[int | None, str],
     opening: int,
+    late_start: bool,
     start_sfen: str,
     moves: list[Move],
     final_position: bytes,
@@ -197,6 +209,7 @@ def _finished_game(
         number,
         Outcome.from_native(*outcome),
         opening,
+        late_start,
         start_sfen,
         tuple(moves),
         np.frombuffer(final_position, np.uint8),

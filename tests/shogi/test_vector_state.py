@@ -138,10 +138,12 @@ PARTS = {
     "declaration": (23, "<B"),
     "random_plies": (48, "<i"),
     "starts": (52, "<I"),
-    "start of slot 0": (56 + 104 + 8, "<I"),
-    "opening of slot 0": (56 + 104 + 12, "<i"),
-    "moves of slot 0": (56 + 104 + 16, "<I"),
-    "first move of slot 0": (56 + 104 + 20, "<H"),
+    "late starts": (56 + 104 + 4, "<I"),
+    "hand of slot 0's start": (56 + 104 + 8 + 8 + 8, "<B"),
+    "late start of slot 0": (56 + 104 + 8 + 8 + 104, "<B"),
+    "opening of slot 0": (56 + 104 + 8 + 8 + 105, "<i"),
+    "moves of slot 0": (56 + 104 + 8 + 8 + 109, "<I"),
+    "first move of slot 0": (56 + 104 + 8 + 8 + 113, "<H"),
 }
 
 
@@ -156,7 +158,7 @@ def test_the_parts_of_saved_games_are_where_they_are_said_to_be() -> None:
     saved = saved_games()
     found = {part: struct.unpack_from(letter, saved, where)[0] for part, (where, letter) in PARTS.items()}
     del found["first move of slot 0"]
-    assert list(found.values()) == [2, 512, 1, 2, 1, 0, 2, 12]
+    assert list(found.values()) == [2, 512, 1, 2, 1, 0, 0, 0, 2, 12]
     for part, value in found.items():
         assert forge(saved, part, value) == saved
 
@@ -175,7 +177,9 @@ def test_the_parts_of_saved_games_are_where_they_are_said_to_be() -> None:
         ("random_plies", -1, "a plan that cannot be"),
         ("starts", 0, "a plan that cannot be"),
         ("starts", 2**32 - 1, "a plan that cannot be"),
-        ("start of slot 0", 1, "a slot that cannot be"),
+        ("late starts", 2**32 - 1, ".*"),
+        ("hand of slot 0's start", 19, ".*"),
+        ("late start of slot 0", 2, "a slot that cannot be"),
         ("opening of slot 0", -1, "a slot that cannot be"),
         ("opening of slot 0", 13, "a slot that cannot be"),
         ("moves of slot 0", 2**32 - 1, "a move that is not legal"),
@@ -189,11 +193,11 @@ def test_saved_games_that_cannot_be_are_refused(part: str, value: int, message: 
 
 def test_saved_games_of_another_version_or_of_no_slot_are_refused() -> None:
     saved = saved_games()
-    other = saved[:-8].replace(b"keisei games 1\n", b"keisei games 2\n")
+    other = saved[:-8].replace(b"keisei games 2\n", b"keisei games 3\n")
     with pytest.raises(NotationError, match="they do not begin as saved games of this version do"):
         VectorGames.restore(other + fnv(other))
     with pytest.raises(NotationError, match="a plan that cannot be"):
-        VectorGames.restore(forge(saved[: 56 + 104] + bytes(8), "slots", 0))
+        VectorGames.restore(forge(saved[: 56 + 104 + 8] + bytes(8), "slots", 0))
 
 
 def test_a_start_that_is_over_is_refused_also_where_no_slot_plays_from_it() -> None:
