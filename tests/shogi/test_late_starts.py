@@ -45,14 +45,14 @@ def test_none_and_all(share: float) -> None:
 
 
 def test_without_late_starts_the_games_are_what_they_were() -> None:
-    plain, emptied = (VectorGames(8, seed=3, max_moves=60, random_plies=3) for _ in range(2))
+    plain, emptied = (VectorGames(8, seed=3, max_moves=100, random_plies=3) for _ in range(2))
     emptied.set_late_starts(LATE, 1.0)
     emptied.set_late_starts([], 1.0)
     assert [g.moves for g in play(plain, 200)] == [g.moves for g in play(emptied, 200)]
 
 
 def test_they_are_saved() -> None:
-    games = VectorGames(8, seed=3, max_moves=100, random_plies=2)
+    games = VectorGames(64, seed=3, max_moves=100, random_plies=2)
     games.set_late_starts(LATE, 0.5)
     play(games, 150)
     again = VectorGames.restore(games.save(), threads=2)
