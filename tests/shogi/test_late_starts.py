@@ -54,7 +54,7 @@ def test_without_late_starts_the_games_are_what_they_were() -> None:
 def test_they_are_saved() -> None:
     games = VectorGames(64, seed=3, max_moves=100, random_plies=2)
     games.set_late_starts(LATE, 0.5)
-    play(games, 150)
+    play(games, 104)
     again = VectorGames.restore(games.save(), threads=2)
     assert again.save() == games.save()
     # Slots go on in games whose starts have been replaced meanwhile.
