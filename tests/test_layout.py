@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "keisei.config_schema": set(),
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
-    "keisei.core": {"keisei.shogi"},
+    "keisei.core": {"keisei.shogi", "keisei.config_schema"},
     "keisei.utils": {"keisei.core"},
     "keisei.cli": {"keisei.shogi"},
 }

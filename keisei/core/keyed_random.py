@@ -1,4 +1,4 @@
-"""Random numbers by key: each depends on (seed, game number, ply) alone, so there is no state to save or to share."""
+"""Random numbers by key: each depends on (seed, game number, ply) alone, so there is no state to keep."""
 
 import numpy as np
 import numpy.typing as npt

@@ -152,7 +152,8 @@ class VectorGames(_native.VectorGames):
     def set_late_starts(self, sfens: Sequence[str], share: float) -> None:
         """Let this share of the games that begin from now on begin in one of these positions.
 
-        For training on endings. Such a game has no random moves at its beginning; `save()` keeps the positions.
+        For training on endings. Such a game has no random moves at its beginning; `save()` keeps the
+        positions.
         """
         if isinstance(sfens, str):
             raise ValueError(f"late starts is the text {sfens!r}, expected a list of SFENs")

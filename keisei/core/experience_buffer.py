@@ -1,0 +1,121 @@
+"""ExperienceBuffer: segments in, minibatches with advantages and returns out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.advantages import Floats, advantages_and_returns
+from keisei.core.segment import Segment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minibatch:
+    """B moves. packed: uint8 [B, K]. actions: int32 [B]. The rest: float32 [B], as in Segment."""
+
+    packed: npt.NDArray[np.uint8]
+    actions: npt.NDArray[np.int32]
+    log_probs: Floats
+    values: Floats
+    advantages: Floats
+    returns: Floats
+
+
+class ExperienceBuffer:
+    """The moves between two updates, from one segment or from many workers' segments of any sizes.
+
+    Positions stay packed; whoever takes a minibatch decodes it.
+    """
+
+    def __init__(self, *, gamma: float, gae_lambda: float) -> None:
+        self._gamma, self._gae_lambda = gamma, gae_lambda
+        self._parts: list[Minibatch] = []
+        self._open: list[tuple[npt.NDArray[np.uint8], int, float, float, float, bool]] = []
+
+    def __len__(self) -> int:
+        """Return the number of moves that can be learned from."""
+        return sum(len(part.actions) for part in self._parts)
+
+    def add_batch(self, segment: Segment) -> None:
+        """Take a segment, whose advantages are computed stream by stream."""
+        if not len(segment):
+            return
+        advantages, returns = advantages_and_returns(
+            segment.rewards,
+            segment.values,
+            segment.ended,
+            segment.bootstrap,
+            gamma=self._gamma,
+            gae_lambda=self._gae_lambda,
+        )
+        self._parts.append(
+            Minibatch(
+                segment.packed.reshape(len(segment), -1),
+                segment.actions.ravel(),
+                segment.log_probs.ravel(),
+                segment.values.ravel(),
+                advantages.ravel(),
+                returns.ravel(),
+            )
+        )
+
+    def add(
+        self,
+        packed: npt.NDArray[np.uint8],
+        action: int,
+        log_prob: float,
+        value: float,
+        reward: float,
+        *,
+        ended: bool,
+    ) -> None:
+        """Take one move, packed: uint8 [K], of a single stream of games; `close` it in the end."""
+        self._open.append((packed, action, log_prob, value, reward, ended))
+
+    def close(self, bootstrap: float = 0.0) -> None:
+        """End the single stream; bootstrap is the value of the position after it, if its game goes on."""
+        if not self._open:
+            return
+        packed, *columns = zip(*self._open, strict=True)
+        segment = Segment.empty(len(packed), 1, packed[0].size)
+        segment.packed[:, 0] = packed
+        for array, column in zip(
+            (segment.actions, segment.log_probs, segment.values, segment.rewards, segment.ended),
+            columns,
+            strict=True,
+        ):
+            array[:, 0] = column
+        segment.bootstrap[0] = bootstrap
+        self.add_batch(segment)
+        self._open.clear()
+
+    def merge(self, other: "ExperienceBuffer") -> None:
+        """Take all moves of another buffer, whose advantages stay as they are."""
+        self._parts += other._parts
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._parts.clear()
+        self._open.clear()
+
+    def all(self) -> Minibatch:
+        """Return all moves as one batch, in the order in which they came."""
+        if self._open:
+            raise ValueError(f"{len(self._open)} single moves are not closed: their advantages are unknown")
+        if not self._parts:
+            raise ValueError("the buffer is empty")
+        if len(self._parts) > 1:
+            fields = Minibatch.__slots__
+            joined = {name: np.concatenate([getattr(part, name) for part in self._parts]) for name in fields}
+            self._parts = [Minibatch(**joined)]
+        return self._parts[0]
+
+    def minibatches(self, size: int, random: np.random.Generator) -> Iterator[Minibatch]:
+        """Yield all moves once, shuffled, `size` at a time; the last ones may be fewer, but not a single one."""
+        moves = self.all()
+        order = random.permutation(len(moves.actions))
+        ends = [*range(size, len(order) - 1, size), len(order)]
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            rows = order[start:end]
+            yield Minibatch(*(getattr(moves, name)[rows] for name in Minibatch.__slots__))

@@ -1,0 +1,29 @@
+"""Material: what the pieces of packed positions are worth, for the shaping of rewards."""
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.segment import Segment
+from keisei.shogi.encoding import PACKED, turns
+
+# In pawns, by piece type: none, P L N S G B R K, +P +L +N +S (none) +B +R. A piece in hand is worth its face.
+_VALUES = [0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6, 6, 6, 0, 10, 12]
+_OF_BLACK = np.array([*_VALUES, *(-value for value in _VALUES)], np.float32)  # a white piece has bit 4
+_IN_HAND = np.array(_VALUES[1:8], np.float32)
+
+
+def material(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return what the mover has more than the opponent, in pawns: float32 [N] for packed [N, 104]."""
+    parts = np.ascontiguousarray(packed).view(PACKED).reshape(len(packed))
+    hands = parts["hands"].astype(np.float32) @ _IN_HAND
+    black = _OF_BLACK[parts["board"]].sum(1) + hands[:, 0] - hands[:, 1]
+    balance: npt.NDArray[np.float32] = np.where(turns(packed) == 0, black, -black)
+    return balance
+
+
+def material_gains(segment: Segment) -> npt.NDArray[np.float32]:
+    """Return what each move won for its mover, in pawns: float32 [T, N]; 0 for a move that ended its game."""
+    steps, streams, size = segment.packed.shape
+    before = material(segment.packed.reshape(-1, size)).reshape(steps, streams)
+    after = np.concatenate([before[1:], material(segment.after)[None]])
+    return np.where(segment.ended, 0, -after - before).astype(np.float32)

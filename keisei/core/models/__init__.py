@@ -1,0 +1,16 @@
+"""Networks by name: `model_factory` builds what a config or a checkpoint asks for."""
+
+import torch
+
+from keisei.config_schema import ModelConfig, validated
+from keisei.core.models.res_tower import ActorCriticResTower
+
+__all__ = ["ActorCriticResTower", "model_factory"]
+
+
+def model_factory(config: ModelConfig, *, seed: int = 0) -> ActorCriticResTower:
+    """Return a new network; the same seed gives the same weights. torch's own random state is left alone."""
+    checked = validated(config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ActorCriticResTower(checked)

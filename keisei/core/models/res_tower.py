@@ -1,0 +1,123 @@
+"""ActorCriticResTower: planes in, logits and a value out, both as the side to move sees them.
+
+A residual tower with normalisation before each convolution. It is group normalisation, which looks at one
+position at a time: the network is the same function for any batch, when collecting as when learning. Batch
+normalisation is not, and then PPO's ratio of new to old probabilities starts away from 1.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from keisei.config_schema import ModelConfig
+from keisei.core.policy_labels import ACTION_LABELS, LABELS
+from keisei.shogi.encoding import ACTIONS, PLANES
+
+_LINEAR_HEAD_CHANNELS = 8
+
+
+class ResidualBlock(nn.Module):
+    """x + conv(relu(norm(conv(relu(norm(x)))))), with squeeze-and-excitation if wanted."""
+
+    def __init__(self, channels: int, groups: int, se_ratio: float) -> None:
+        super().__init__()
+        self.norm1 = nn.GroupNorm(groups, channels)
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.GroupNorm(groups, channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.excitation = SqueezeExcitation(channels, se_ratio) if se_ratio > 0 else nn.Identity()
+        nn.init.zeros_(self.conv2.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [B, channels, 9, 9] for the same."""
+        y: Tensor = self.conv1(torch.relu(self.norm1(x)))
+        y = self.conv2(torch.relu(self.norm2(y)))
+        y = self.excitation(y)
+        return x + y
+
+
+class SqueezeExcitation(nn.Module):
+    """Scale each channel by what all squares together say, between 0 and 2."""
+
+    def __init__(self, channels: int, ratio: float) -> None:
+        super().__init__()
+        hidden = max(1, round(channels * ratio))
+        self.squeeze = nn.Linear(channels, hidden)
+        self.excite = nn.Linear(hidden, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [B, channels, 9, 9] for the same."""
+        scale = torch.sigmoid(self.excite(torch.relu(self.squeeze(x.mean((2, 3))))))
+        return x * (2 * scale)[:, :, None, None]
+
+
+class LabelPolicyHead(nn.Module):
+    """27 planes of 81 destination squares: 2,187 logits, see keisei.core.policy_labels."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, LABELS // 81, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits [B, 2187] for [B, channels, 9, 9]."""
+        logits: Tensor = self.conv(x)
+        return logits.flatten(1)
+
+
+class LinearPolicyHead(nn.Module):
+    """A narrow convolution and one linear layer to all 13,527 actions, for comparison."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.narrow = nn.Conv2d(channels, _LINEAR_HEAD_CHANNELS, 1)
+        self.conv = nn.Linear(_LINEAR_HEAD_CHANNELS * 81, ACTIONS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits [B, 13527] for [B, channels, 9, 9]."""
+        logits: Tensor = self.conv(torch.relu(self.narrow(x)).flatten(1))
+        return logits
+
+
+class ValueHead(nn.Module):
+    """The mean and the maximum of each channel over the board, a hidden layer, tanh."""
+
+    def __init__(self, channels: int, hidden: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(2 * channels, hidden)
+        self.norm = nn.LayerNorm(hidden)
+        self.out = nn.Linear(hidden, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return values [B] in [-1, 1] for [B, channels, 9, 9]."""
+        pooled = torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1)
+        return torch.tanh(self.out(torch.relu(self.norm(self.hidden(pooled))))).squeeze(1)
+
+
+class ActorCriticResTower(nn.Module):
+    """Stem, residual blocks, a policy head and a value head.
+
+    logit_of_action: int64 [13527], numpy: which of the policy's logits belongs to an action.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        channels = config.channels
+        self.stem = nn.Conv2d(PLANES, channels, 3, padding=1)
+        self.blocks = nn.Sequential(
+            *(ResidualBlock(channels, config.norm_groups, config.se_ratio) for _ in range(config.blocks))
+        )
+        self.norm = nn.GroupNorm(config.norm_groups, channels)
+        labels = config.policy_head == "labels"
+        self.policy = LabelPolicyHead(channels) if labels else LinearPolicyHead(channels)
+        self.value = ValueHead(channels, config.value_hidden)
+        self.logit_of_action = ACTION_LABELS.astype(np.int64) if labels else np.arange(ACTIONS)
+        # The first policy is nearly uniform, and the first value nearly 0.
+        for last in (self.policy.conv, self.value.out):
+            nn.init.normal_(last.weight, std=0.01)
+            if last.bias is not None:
+                nn.init.zeros_(last.bias)
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (logits [B, 2187] or [B, 13527], values [B]) for planes [B, 46, 9, 9]."""
+        x = torch.relu(self.norm(self.blocks(self.stem(planes))))
+        return self.policy(x), self.value(x)

@@ -1,0 +1,110 @@
+"""Which numeric formats are the fastest for a network on a device: measured, not guessed.
+
+A format changes the last bits of the results, so a run keeps what it has once chosen, also when it is
+resumed.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from keisei.config_schema import RunConfig
+
+_GAIN = 1.05  # a format that is not at least so much faster is not worth another rounding
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """How a network is computed; `why` says what was measured."""
+
+    channels_last: bool = False
+    bfloat16: bool = False
+    compiled: bool = False
+    why: str = "as configured"
+
+    def __str__(self) -> str:
+        """Return a phrase such as "float32, channels-last (1.18 times as fast)"."""
+        words = [
+            "bfloat16" if self.bfloat16 else "float32",
+            "channels-last" if self.channels_last else "contiguous",
+        ]
+        words += ["compiled"] if self.compiled else []
+        return f"{', '.join(words)} ({self.why})"
+
+
+class Evaluator:
+    """A network in chosen formats: planes in, float32 logits and values out."""
+
+    def __init__(self, network: nn.Module, numerics: Numerics, device: torch.device) -> None:
+        layout = torch.channels_last if numerics.channels_last else torch.contiguous_format
+        self._module = network.to(device=device, memory_format=layout)  # type: ignore[call-overload]
+        if numerics.compiled:
+            self._module = torch.compile(self._module, dynamic=False)
+        self._bfloat16 = numerics.bfloat16
+        self._device = device
+
+    def __call__(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (logits [B, P], values [B]) for planes [B, 46, 9, 9]."""
+        planes = planes.to(self._device, non_blocking=True)
+        if not self._bfloat16:
+            return self._module(planes)  # type: ignore[no-any-return]
+        with torch.autocast(self._device.type, torch.bfloat16):
+            logits, values = self._module(planes)
+        return logits.float(), values.float()
+
+
+def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device, planes: Tensor) -> Numerics:
+    """Return the configured formats, and for `auto` the fastest at a forward and a backward pass."""
+    chosen = Numerics(
+        channels_last=config.channels_last == "on",
+        bfloat16=config.precision == "bfloat16",
+        compiled=config.compile == "on",
+    )
+    reasons = []
+    for name, field, setting in (
+        ("channels-last", "channels_last", config.channels_last),
+        ("bfloat16", "bfloat16", config.precision),
+        ("torch.compile", "compiled", config.compile),
+    ):
+        if setting == "auto":
+            other = Numerics(**{**asdict(chosen), field: True})
+            gain = _speedup(network, chosen, other, device, planes)
+            reasons.append(f"{name} ×{gain:.2f}")
+            chosen = other if gain >= _GAIN else chosen
+    return replace(chosen, why=", ".join(reasons) or "as configured")
+
+
+def _speedup(network: nn.Module, old: Numerics, new: Numerics, device: torch.device, planes: Tensor) -> float:
+    """Return how many times as fast the new formats are, each timed at its best of some rounds, in turn."""
+    passes = [_pass(network, numerics, device, planes) for numerics in (old, new)]
+    best = [float("inf"), float("inf")]
+    for _ in range(_ROUNDS):
+        for i, (prepare, work) in enumerate(passes):
+            prepare()
+            work()
+            start = time.perf_counter()
+            work()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return best[0] / best[1]
+
+
+def _pass(
+    network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    evaluators: list[Evaluator] = []
+
+    def prepare() -> None:
+        evaluators[:] = [Evaluator(network, numerics, device)]
+
+    def work() -> None:
+        logits, values = evaluators[0](planes)
+        (logits.square().mean() + values.square().mean()).backward()
+        network.zero_grad(set_to_none=True)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    return prepare, work

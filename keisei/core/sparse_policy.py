@@ -1,0 +1,62 @@
+"""The policy over the legal moves only: some 80 numbers a position instead of 13,527.
+
+Positions have different numbers of legal moves, so a batch is padded to the widest row; the padding has
+probability 0 and gets no gradient.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+# Instead of minus infinity, which would be NaN in 0 * log 0 and its gradient.
+_NEVER = -1e9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegalMoves:
+    """Which logits belong to the legal moves of each position.
+
+    logits: int64 [B, W], the index of a logit, 0 in the padding.
+    legal: bool [B, W], false in the padding.
+    """
+
+    logits: Tensor
+    legal: Tensor
+
+    @classmethod
+    def from_lists(
+        cls,
+        offsets: npt.NDArray[np.int32],
+        actions: npt.NDArray[np.int32],
+        logit_of_action: npt.NDArray[np.int64],
+        device: torch.device,
+    ) -> "LegalMoves":
+        """Pad the lists actions[offsets[i]:offsets[i + 1]] of B positions."""
+        counts = np.diff(offsets)
+        legal = np.arange(counts.max(initial=1)) < counts[:, None]
+        logits = np.zeros(legal.shape, np.int64)
+        logits[legal] = logit_of_action[actions[: offsets[-1]]]
+        return cls(torch.from_numpy(logits).to(device), torch.from_numpy(legal).to(device))
+
+    def log_probs(self, logits: Tensor, temperature: float = 1.0) -> Tensor:
+        """Return the log-probabilities [B, W] of the legal moves, given all logits [B, P]."""
+        chosen = logits.gather(1, self.logits) / temperature
+        return torch.log_softmax(chosen.masked_fill(~self.legal, _NEVER), 1)
+
+
+def entropy(log_probs: Tensor) -> Tensor:
+    """Return the entropy [B] of log-probabilities [B, W]."""
+    return -(log_probs.exp() * log_probs).sum(1)
+
+
+def sample(log_probs: Tensor, uniforms: Tensor) -> Tensor:
+    """Return the column [B] that a number in [0, 1) picks in each row of log-probabilities [B, W].
+
+    A move of probability 0, and so the padding, is never picked.
+    """
+    cumulated = log_probs.double().exp().cumsum(1)
+    target = uniforms[:, None] * cumulated[:, -1:]
+    return (cumulated <= target).sum(1).clamp_max(log_probs.shape[1] - 1)

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM as a request to stop at the next safe moment; the second one leaves at once."""
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(Exception):  # noqa: N818  (no error)
+    """The user, or the system, asked the run to stop."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}")
+        self.exit_code = 128 + signum
+
+
+class StopRequest:
+    """While it is entered, a first signal is only noted, for `check` to raise; a second one ends the process.
+
+    on_first is told the signal's name. before_leaving is called before a second signal ends the process.
+    """
+
+    def __init__(self, on_first: Callable[[str], None], before_leaving: Callable[[], None]) -> None:
+        self._on_first, self._before_leaving = on_first, before_leaving
+        self._signum = 0
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for signum in _SIGNALS:
+            self._old[signum] = signal.signal(signum, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for signum, handler in self._old.items():
+            signal.signal(signum, handler)
+
+    def _note(self, signum: int, _frame: FrameType | None) -> None:
+        if self._signum:
+            self._before_leaving()
+            os._exit(128 + signum)
+        self._signum = signum
+        self._on_first(signal.Signals(signum).name)
+
+    @property
+    def requested(self) -> bool:
+        """A signal has come."""
+        return bool(self._signum)
+
+    def check(self) -> None:
+        """Raise Interrupted if a signal has come."""
+        if self._signum:
+            raise Interrupted(self._signum)
