@@ -36,7 +36,11 @@ def decode_shogi(packed: npt.NDArray[np.uint8], threads: int) -> Decoded:
 
 
 class NotFiniteError(ArithmeticError):
-    """Losses or gradients were NaN or infinite three times in a row."""
+    """Losses or gradients were NaN or infinite three times in a row; minibatch is the last one of them."""
+
+    def __init__(self, message: str, minibatch: Minibatch) -> None:
+        super().__init__(message)
+        self.minibatch = minibatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +193,7 @@ class PPOAgent:
             values = dict(zip(metrics, torch.stack(list(metrics.values())).tolist(), strict=True))
             values["update/grad_norm"] = grad_norm
             if not np.isfinite(list(values.values())).all():
-                self._skip(values)
+                self._skip(values, minibatch)
                 return None
             self._skipped_in_a_row = 0
             self.optimizer.step()
@@ -242,13 +246,14 @@ class PPOAgent:
             }
         return loss, {name: metric.detach() for name, metric in metrics.items()}
 
-    def _skip(self, values: Mapping[str, float]) -> None:
+    def _skip(self, values: Mapping[str, float], minibatch: Minibatch) -> None:
         self._skipped_in_a_row += 1
         if self._skipped_in_a_row == MAX_SKIPPED:
             facts = ", ".join(f"{name} {value:g}" for name, value in values.items())
             raise NotFiniteError(
                 f"losses or gradients were not finite in {MAX_SKIPPED} gradient steps in a row, "
-                f"in update {self.version}: {facts}; a lower training.learning_rate may help"
+                f"in update {self.version}: {facts}; a lower training.learning_rate may help",
+                minibatch,
             )
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:

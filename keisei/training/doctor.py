@@ -1,0 +1,74 @@
+"""What `keisei doctor` tells: whether this machine can train, with what, and what is missing."""
+
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.training.device import choose_device, cores
+
+_NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich")
+_OPTIONAL = {
+    "tensorboard": "curves in TensorBoard",
+    "matplotlib": "keisei plot",
+    "gymnasium": "keisei.envs",
+    "pettingzoo": "keisei.envs.shogi_v0",
+    "wandb": "run.wandb",
+}
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
+    """Yield (subject, finding) one by one; the measurements at the end take some seconds."""
+    yield "keisei", f"{version('keisei')} on Python {platform.python_version()}, {platform.platform()}"
+    yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
+    for name, use in _OPTIONAL.items():
+        yield f"  {name}", f"{_version_or_missing(name)} ({use})"
+    yield "cores", f"{cores()} of {os.cpu_count()}, {_cpu_name()}"
+    device = choose_device(config.run.device)
+    yield "device", _device_text(device)
+    yield "free disk", f"{_gigabytes(shutil.disk_usage('.').free)} here"
+    if _SHARED_MEMORY.is_dir():
+        yield "shared memory", f"{_gigabytes(shutil.disk_usage(_SHARED_MEMORY).free)} free"
+    model = config.model
+    torch.set_num_threads(config.run.threads or cores())
+    agent = PPOAgent(config, device)
+    parameters = sum(parameter.numel() for parameter in agent.network.parameters())
+    yield "network", f"{model.blocks} blocks of {model.channels} channels, {parameters:,} parameters"
+    yield "formats", str(agent.numerics)
+
+
+def _version_or_missing(name: str) -> str:
+    if importlib.util.find_spec(name) is None:
+        return "missing"
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "present"
+
+
+def _device_text(device: torch.device) -> str:
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        return f"{device}: {properties.name}, {_gigabytes(properties.total_memory)}"
+    return f"{device}, {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else str(device)
+
+
+def _cpu_name() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"

@@ -1,0 +1,129 @@
+"""Trainer: everything that a training is, in memory: the agent, its games, how far it has come.
+
+It knows neither files nor console; `snapshot` is all of its state, and a trainer made from one goes on to the
+bit.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+
+from keisei.config_schema import AppConfig, validated
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.material import material_gains
+from keisei.core.numerics import Numerics
+from keisei.core.phase_clock import PhaseClock
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.schedules import scheduled
+from keisei.core.segment import Segment
+from keisei.shogi import Color, Reason
+from keisei.shogi.vector import FinishedGame
+from keisei.training.checkpoint import Checkpoint
+from keisei.training.rollout import SelfPlay
+
+Metrics = Mapping[str, float]
+
+
+class Trainer:
+    """An agent that learns from its own games.
+
+    steps: moves trained on. games: games finished meanwhile. best: the step and the score of the best evaluation.
+    """
+
+    def __init__(self, config: AppConfig, device: torch.device, *, numerics: Numerics | None = None) -> None:
+        self.config = validated(config)
+        self.clock = PhaseClock()
+        self.agent = PPOAgent(config, device, numerics=numerics, clock=self.clock)
+        self.self_play = SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed)
+        self.steps = 0
+        self.games = 0
+        self.best: tuple[int, float] | None = None
+
+    @property
+    def progress(self) -> float:
+        """The share of the run that is done."""
+        return self.steps / self.config.training.total_timesteps
+
+    def steps_of_next_epoch(self) -> int:
+        """Return how many moves each game plays before the next update; the last epoch may be shorter."""
+        training = self.config.training
+        left = -(-(training.total_timesteps - self.steps) // training.games)
+        return min(left, training.steps_per_epoch // training.games)
+
+    def perform_ppo_update(
+        self, segments: Sequence[Segment], *, before_minibatch: Callable[[], None] = lambda: None
+    ) -> Metrics:
+        """Learn from segments and return the update's metrics."""
+        training = self.config.training
+        buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
+        material_reward = self.material_reward()
+        with self.clock("encode"):
+            for segment in segments:
+                if material_reward:
+                    rewards = segment.rewards + material_reward * material_gains(segment)
+                    buffer.add_batch(replace(segment, rewards=rewards))
+                else:
+                    buffer.add_batch(segment)
+        metrics = self.agent.learn(buffer, progress=self.progress, before_minibatch=before_minibatch)
+        self.steps += len(buffer)
+        return {**metrics, "schedule/material_reward": material_reward}
+
+    def material_reward(self) -> float:
+        """Return what winning a pawn's worth is rewarded with now."""
+        training = self.config.training
+        if self.progress >= training.material_reward_until:
+            return 0.0
+        return scheduled(
+            training.material_reward, "linear", 0.0, self.progress / training.material_reward_until
+        )
+
+    def snapshot(self) -> Checkpoint:
+        """Return copies of everything that determines the future."""
+        games, self_play = self.self_play.save()
+        return Checkpoint(
+            step=self.steps,
+            tensors=self.agent.tensors(),
+            blobs={"games": games},
+            state={
+                "config": self.config.model_dump(mode="json"),
+                "numerics": asdict(self.agent.numerics),
+                "updates": self.agent.version,
+                "games": self.games,
+                "best": self.best,
+                "self_play": self_play,
+            },
+        )
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Checkpoint, config: AppConfig, device: torch.device) -> "Trainer":
+        """Return a trainer that goes on exactly there; the config may differ in what is safe to change."""
+        state: Mapping[str, Any] = snapshot.state
+        trainer = cls(config, device, numerics=Numerics(**state["numerics"]))
+        trainer.agent.load_tensors(snapshot.tensors)
+        trainer.agent.version = state["updates"]
+        trainer.self_play = SelfPlay.restore(snapshot.blobs["games"], state["self_play"], config.env)
+        trainer.steps, trainer.games = snapshot.step, state["games"]
+        trainer.best = tuple(state["best"]) if state["best"] else None
+        return trainer
+
+
+def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:
+    """Return the results of the games that ended, by colour and by reason."""
+    winners = Counter(game.outcome.winner for game in finished)
+    reasons = Counter(game.outcome.reason for game in finished)
+    metrics: dict[str, float] = {
+        "games/finished": len(finished),
+        "games/black_wins": winners[Color.BLACK],
+        "games/white_wins": winners[Color.WHITE],
+        "games/draws": winners[None],
+        "games/late_starts": sum(game.late_start for game in finished),
+    }
+    for reason in Reason:
+        if reasons[reason]:
+            metrics[f"games/by_{reason.replace(' ', '_')}"] = reasons[reason]
+    if finished:
+        metrics["games/length"] = sum(len(game.moves) for game in finished) / len(finished)
+    return metrics
