@@ -14,12 +14,21 @@ ROOT = Path(__file__).parents[1]
 # Each room and what it may use of the package; a room's own modules are always allowed.
 MAY_IMPORT = {
     "keisei": set(),
-    "keisei.config_schema": set(),
+    "keisei.config_fields": set(),
+    "keisei.config_errors": {"keisei.config_fields"},
+    "keisei.config_schema": {"keisei.config_errors", "keisei.config_fields"},
+    "keisei.config_files": {"keisei.config_errors", "keisei.config_fields", "keisei.config_schema"},
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
     "keisei.core": {"keisei.shogi"},
-    "keisei.utils": {"keisei.core"},
-    "keisei.cli": {"keisei.shogi"},
+    "keisei.utils": {"keisei.config_files", "keisei.core"},
+    "keisei.cli": {
+        "keisei.config_errors",
+        "keisei.config_fields",
+        "keisei.config_files",
+        "keisei.config_schema",
+        "keisei.shogi",
+    },
 }
 GPL = {"cshogi", "shogi", "pyffish"}
 
