@@ -5,7 +5,7 @@ CXX ?= g++
 VENV ?= .venv
 SOURCES := $(wildcard native/*.cpp native/*.h) CMakeLists.txt pyproject.toml constraints.txt
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
-ENGINE_NEEDS := numpy pytest pytest-timeout hypothesis rsshogi
+ENGINE_NEEDS := numpy pydantic PyYAML pytest pytest-timeout hypothesis rsshogi
 FUZZ_SECONDS ?= 180
 FUZZ_SEED ?= 1
 PIP = CXX='$(CXX)' $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt

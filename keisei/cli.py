@@ -9,6 +9,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from keisei.config_errors import ConfigError
+from keisei.config_fields import table
+from keisei.config_files import load_config, to_yaml
+from keisei.config_schema import AppConfig
 from keisei.shogi import (
     START_SFEN,
     NotationError,
@@ -95,6 +99,38 @@ def convert(
     write_record(target, read_record(source))
 
 
+@app.command("config")
+def config_command(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then what differs."
+        ),
+    ] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Print every setting, as a table.")] = False,
+) -> None:
+    """Check a config and print all of it, as YAML.
+
+    keisei config tiny training.learning_rate=1e-3 run.name=first
+
+    keisei config --describe
+    """
+    if describe:
+        if arguments:
+            raise typer.BadParameter(f"--describe stands alone, but {arguments[0]} is given too")
+        print(table(AppConfig), end="")
+    else:
+        print(to_yaml(load_config(*_source_and_overrides(arguments or []))), end="")
+
+
+def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Part a command's arguments: one with an equals sign is an override, the other one is the source."""
+    sources = [argument for argument in arguments if "=" not in argument]
+    if len(sources) > 1:
+        raise typer.BadParameter(f"two configs, {sources[0]} and {sources[1]}; an override is setting=value")
+    return next(iter(sources), None), [argument for argument in arguments if "=" in argument]
+
+
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
@@ -104,12 +140,15 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
         _refuse(mistake.format_message())
+    except ConfigError as mistake:
+        _refuse(*mistake.problems)
     except (NotationError, RulesError) as mistake:
         _refuse(str(mistake))
     except OSError as mistake:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
 
 
-def _refuse(message: str) -> NoReturn:
-    print(f"keisei: {message}", file=sys.stderr)
+def _refuse(*messages: str) -> NoReturn:
+    for message in messages:
+        print(f"keisei: {message}", file=sys.stderr)
     sys.exit(2)

@@ -1,12 +1,28 @@
 """AppConfig: every setting of a run, one small model for each room, with its default and its allowed range.
 
 Plain data: no torch, no files. `keisei.utils.load_config` fills it from YAML and dotted overrides. The values
-are checked on loading; `validated` checks them again for who assigns to a field afterwards.
+are checked on loading; `validated` checks them again for who assigns to a field afterwards. A room says in
+`_contradictions` which values do not go together, so that an error can name all of them at once.
 """
 
-from typing import Annotated, Literal, Self, TypeVar
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from keisei.config_errors import CONTRADICTION, ConfigError, Contradiction, problems
+from keisei.config_fields import kinds, rooms
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -19,6 +35,32 @@ class Room(BaseModel):
     """A part of the config: unknown keys are errors, and so are values out of range."""
 
     model_config = ConfigDict(extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a boolean where pydantic would take it for 0 or 1, and take 3e6 for a whole number."""
+        expected = kinds(cls.model_fields[str(info.field_name)].annotation)
+        if isinstance(value, bool) and bool not in expected and expected & {int, float}:
+            raise ValueError("expected a number")
+        if (
+            isinstance(value, str)
+            and int in expected
+            and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE]\+?\d{1,2}", value)
+        ):
+            return float(value)
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        found = list(self._contradictions())
+        if found:
+            text = "; ".join(contradiction.message for contradiction in found)
+            raise PydanticCustomError(CONTRADICTION, "{text}", {"text": text, "contradictions": found})
+        return self
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        yield from ()
 
 
 class EnvConfig(Room):
@@ -47,11 +89,12 @@ class ModelConfig(Room):
     )
     value_hidden: int = Field(64, ge=1, le=4096, description="width of the value head")
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if self.channels % self.norm_groups:
-            raise ValueError(f"norm_groups {self.norm_groups} must divide channels {self.channels}")
-        return self
+            yield Contradiction(
+                ("norm_groups", "channels"),
+                f"norm_groups {self.norm_groups} must divide channels {self.channels}",
+            )
 
 
 class ParallelConfig(Room):
@@ -79,11 +122,11 @@ class ParallelConfig(Room):
     use_shared_memory: bool = Field(True, description="experience travels in shared memory, not in the pipe")
     compression_enabled: bool = Field(False, description="weights travel in half precision")
 
-    @model_validator(mode="after")
-    def _available(self) -> Self:
+    def _contradictions(self) -> Iterator[Contradiction]:
         if self.enabled:
-            raise ValueError("parallel collection is not part of this version; leave enabled: false")
-        return self
+            yield Contradiction(
+                ("enabled",), "parallel collection is not part of this version; leave enabled: false"
+            )
 
 
 class TrainingConfig(Room):
@@ -113,15 +156,12 @@ class TrainingConfig(Room):
     material_reward_until: Fraction = Field(0.6, description="share of the run by which it has fallen to 0")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.steps_per_epoch % self.games:
-            raise ValueError(f"games {self.games} must divide steps_per_epoch {self.steps_per_epoch}")
-        if self.steps_per_epoch % self.minibatch_size:
-            raise ValueError(
-                f"minibatch_size {self.minibatch_size} must divide steps_per_epoch {self.steps_per_epoch}"
-            )
-        return self
+    def _contradictions(self) -> Iterator[Contradiction]:
+        for name in ("games", "minibatch_size"):
+            size = getattr(self, name)
+            if self.steps_per_epoch % size:
+                message = f"{name} {size} must divide steps_per_epoch {self.steps_per_epoch}"
+                yield Contradiction((name, "steps_per_epoch"), message)
 
 
 class EvaluationConfig(Room):
@@ -133,14 +173,22 @@ class EvaluationConfig(Room):
     random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
     max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
 
+    def _contradictions(self) -> Iterator[Contradiction]:
+        for name in sorted({name for name in self.opponents if self.opponents.count(name) > 1}):
+            yield Contradiction(("opponents",), f"opponents has {name} more than once")
+
 
 class RunConfig(Room):
     """Where a run lives, what it writes and on what it runs."""
 
     directory: str = Field("runs", min_length=1, description="runs are directories in here")
-    name: str | None = Field(None, description="of the run's directory; null is the date and the time")
+    name: str | None = Field(
+        None, min_length=1, description="of the run's directory; null is the date and the time"
+    )
     seed: int = Field(1, ge=0, lt=2**63, description="of everything random")
-    device: str = Field("auto", min_length=1, description="auto, cpu, cuda, cuda:1, mps")
+    device: Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$")] = Field(
+        "auto", description="what the network runs on"
+    )
     threads: Steps = Field(0, description="threads on the CPU; 0 is one for each core")
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto is the faster one")
     channels_last: Auto = Field("auto", description="memory layout; auto is the faster one")
@@ -150,6 +198,14 @@ class RunConfig(Room):
     console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
     tensorboard: bool = Field(True, description="write TensorBoard's files")
     wandb: Literal["off", "offline", "online"] = Field("off", description="Weights & Biases")
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if not self.directory.isprintable():
+            yield Contradiction(("directory",), f"directory {self.directory!r} must be printable text")
+        if self.name is not None and (
+            self.name in (".", "..") or not self.name.isprintable() or set(self.name) & set("/\\")
+        ):
+            yield Contradiction(("name",), f"name {self.name!r} must be the name of one directory")
 
 
 class AppConfig(Room):
@@ -166,5 +222,15 @@ R = TypeVar("R", bound=Room)
 
 
 def validated(config: R) -> R:
-    """Return the config checked again: a value assigned after loading is a ValueError where it is used."""
-    return type(config).model_validate(config.model_dump())
+    """Return an equal copy, checked again; a bad value that was assigned after loading is a ConfigError."""
+    kind = type(config)
+    data = config.model_dump(warnings=False)
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        path = next((path for path, room in rooms(AppConfig) if room is kind), None)
+        if path is None:
+            raise ConfigError(*problems(kind, data)) from error
+        for name in reversed(path.split(".")):
+            data = {name: data}
+        raise ConfigError(*problems(AppConfig, data)) from error

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from keisei.config_fields import table
+from keisei.config_files import load_config, to_yaml
+from keisei.config_schema import AppConfig
 from keisei.shogi import START_SFEN, read_record
 
 COMMAND = Path(sys.executable).parent / "keisei"
@@ -33,7 +36,7 @@ def test_help_lists_the_commands_and_teaches_by_example() -> None:
     for arguments in ((), ("--help",)):
         done = keisei(*arguments)
         assert done.returncode == 0
-        assert all(command in done.stdout for command in ("perft", "show", "convert"))
+        assert all(command in done.stdout for command in ("perft", "show", "convert", "config"))
     assert "keisei perft 5" in keisei("perft", "--help").stdout
 
 
@@ -68,6 +71,8 @@ def test_divide_prints_a_line_for_each_first_move() -> None:
         (("nonsense",), "nonsense"),
         (("show", "missing.kif"), "missing.kif: No such file or directory"),
         (("show", "game.txt"), "expected .csa, .kif, .kifu or .usi"),
+        (("config", "missing.yaml"), "missing.yaml: no such file, nor a shipped config"),
+        (("config", "tiny", "gpu"), "two configs, tiny and gpu; an override is setting=value"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says: str) -> None:
@@ -123,3 +128,27 @@ def test_a_record_that_breaks_a_rule_is_refused_with_the_move_number(tmp_path: P
     path = tmp_path / "game.csa"
     path.write_text("PI\n+\n+7776FU\n-5159OU\n", encoding="utf-8")
     assert "move 2: illegal move 5a5i in position" in refusal("show", path)
+
+
+def test_config_prints_the_effective_config(tmp_path: Path) -> None:
+    done = keisei("config", "tiny", "training.learning_rate=5e-4", "run.name=first")
+    assert (done.returncode, done.stderr) == (0, "")
+    path = tmp_path / "effective.yaml"
+    path.write_text(done.stdout, encoding="utf-8")
+    assert load_config(path) == load_config("tiny", ["training.learning_rate=5e-4", "run.name=first"])
+    assert keisei("config", "run.name=first", path).stdout == done.stdout
+    assert keisei("config").stdout == to_yaml(AppConfig())
+
+
+def test_config_describes_every_setting() -> None:
+    assert keisei("config", "--describe").stdout == table(AppConfig)
+    assert "--describe stands alone, but tiny is given too" in refusal("config", "--describe", "tiny")
+
+
+def test_config_names_every_mistake_on_its_own_line() -> None:
+    done = keisei("config", "gpu", "training.games=0", "training.learning_rat=1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "keisei: training.learning_rat: unknown key; nearest is training.learning_rate\n"
+        "keisei: training.games: given 0, expected a whole number >= 1, <= 100000\n"
+    )

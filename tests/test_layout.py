@@ -14,12 +14,31 @@ ROOT = Path(__file__).parents[1]
 # Each room and what it may use of the package; a room's own modules are always allowed.
 MAY_IMPORT = {
     "keisei": set(),
-    "keisei.config_schema": set(),
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
+    "keisei.config_fields": set(),
+    "keisei.config_errors": {"keisei.config_fields"},
+    "keisei.config_schema": {"keisei.config_errors", "keisei.config_fields"},
+    "keisei.config_files": {"keisei.config_errors", "keisei.config_fields", "keisei.config_schema"},
     "keisei.core": {"keisei.shogi", "keisei.config_schema"},
-    "keisei.utils": {"keisei.core"},
-    "keisei.cli": {"keisei.shogi"},
+    "keisei.evaluation": {"keisei.shogi", "keisei.core"},
+    "keisei.training": {
+        "keisei.shogi",
+        "keisei.config_schema",
+        "keisei.config_files",
+        "keisei.core",
+        "keisei.evaluation",
+    },
+    "keisei.utils": {"keisei.core", "keisei.config_files"},
+    "keisei.cli": {
+        "keisei.shogi",
+        "keisei.config_errors",
+        "keisei.config_fields",
+        "keisei.config_files",
+        "keisei.config_schema",
+        "keisei.training",
+    },
+    "keisei.train": {"keisei.cli"},
 }
 GPL = {"cshogi", "shogi", "pyffish"}
 
