@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
     "keisei.core": {"keisei.shogi"},
+    "keisei.evaluation": {"keisei.shogi", "keisei.core"},
     "keisei.utils": {"keisei.core"},
     "keisei.cli": {"keisei.shogi"},
 }
