@@ -123,6 +123,64 @@ def config_command(
         print(to_yaml(load_config(*_source_and_overrides(arguments or []))), end="")
 
 
+@app.command()
+def train(
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SETTING=VALUE", help="Settings to change: training.learning_rate=0.001"),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default"),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(help="Go on with a run: latest, its directory, or one of its checkpoints."),
+    ] = None,
+    total_timesteps: Annotated[int | None, typer.Option(help="Short for training.total_timesteps=…")] = None,
+) -> None:
+    """Train a player by self-play; Ctrl-C saves, and --resume goes on from there.
+
+    keisei train run.name=first training.total_timesteps=1000000
+
+    keisei train --resume latest
+
+    keisei config --describe lists the settings.
+    """
+    changes = [*(overrides or [])]
+    if total_timesteps is not None:
+        changes.append(f"training.total_timesteps={total_timesteps}")
+    settings, command = load_config(config, changes), ["keisei", *sys.argv[1:]]
+    # Here, because it loads torch, which takes seconds: a mistake in the settings is told before.
+    from keisei.training import run
+
+    try:
+        if resume is None:
+            raise typer.Exit(run.begin(settings, command))
+        raise typer.Exit(run.resume(resume, config, changes, command))
+    except run.MISTAKES as mistake:
+        _refuse(str(mistake))
+
+
+@app.command()
+def doctor(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="SETTING=VALUE", help="As for train: run.device=cpu")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default")
+    ] = None,
+) -> None:
+    """Tell what this machine has for training, and measure which numeric formats are fast here.
+
+    keisei doctor --config gpu
+    """
+    from keisei.training.doctor import diagnose
+
+    for subject, finding in diagnose(load_config(config, overrides or [])):
+        print(f"{subject:15} {finding}", flush=True)
+
+
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
     """Part a command's arguments: one with an equals sign is an override, the other one is the source."""
     sources = [argument for argument in arguments if "=" not in argument]

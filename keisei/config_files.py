@@ -43,6 +43,15 @@ def load_config(source: str | Path | None = None, overrides: Sequence[str] = ())
     given: dict[str, Any] = {}
     if source is not None:
         given = _today(AppConfig, _read_file(source), "", wrong)
+    return _checked(given, overrides, wrong)
+
+
+def override(config: AppConfig, overrides: Sequence[str]) -> AppConfig:
+    """Return a config with some of its settings changed by overrides, as for load_config."""
+    return _checked(config.model_dump(), overrides, [])
+
+
+def _checked(given: dict[str, Any], overrides: Sequence[str], wrong: list[str]) -> AppConfig:
     given = _merged(given, _read_overrides(overrides, wrong))
     wrong += problems(AppConfig, given)
     if wrong:

@@ -169,6 +169,9 @@ class EvaluationConfig(Room):
 
     every: Steps = Field(500_000, description="moves of training between two evaluations; 0 is never")
     games: int = Field(40, ge=2, le=100_000, multiple_of=2, description="games against each opponent")
+    final_games: int = Field(
+        200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
+    )
     opponents: list[Literal["random", "greedy"]] = Field(["random", "greedy"], description="who is played")
     random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
     max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")

@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "keisei.evaluation": {"keisei.shogi", "keisei.core"},
     "keisei.training": {
         "keisei.shogi",
+        "keisei.config_errors",
         "keisei.config_schema",
         "keisei.config_files",
         "keisei.core",

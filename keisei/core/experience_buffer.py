@@ -112,7 +112,7 @@ class ExperienceBuffer:
         return self._parts[0]
 
     def minibatches(self, size: int, random: np.random.Generator) -> Iterator[Minibatch]:
-        """Yield all moves once, shuffled, `size` at a time; the last ones may be fewer, but not a single one."""
+        """Yield all moves once, shuffled, `size` at a time; the last may be fewer, but not a single one."""
         moves = self.all()
         order = random.permutation(len(moves.actions))
         ends = [*range(size, len(order) - 1, size), len(order)]

@@ -4,18 +4,26 @@ import os
 
 import torch
 
+from keisei.config_errors import ConfigError
+
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of a name; `auto` is a GPU if there is one. A device that is not there is a ValueError."""
+    """Return the device of a name, `auto` is a GPU if there is one; one that is missing is a ConfigError."""
     if name == "auto":
         available = torch.accelerator.is_available()
-        return torch.accelerator.current_accelerator() or torch.device("cpu") if available else torch.device("cpu")
+        return (
+            torch.accelerator.current_accelerator() or torch.device("cpu")
+            if available
+            else torch.device("cpu")
+        )
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"run.device: given {name}, expected auto or a device that is here ({reason})") from error
+        raise ConfigError(
+            f"run.device: given {name}, expected auto or a device that is here ({reason})"
+        ) from error
     return device
 
 

@@ -17,20 +17,25 @@ from keisei.training.console import RunFacts, make_console
 from keisei.training.device import choose_device, cores
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.run_dir import RunDirectory, find_run
-from keisei.training.trainer import Trainer
+from keisei.training.run_dir import RunDirectory, RunDirectoryError, find_run
+from keisei.training.trainer import Trainer, config_of
 from keisei.training.training_loop_manager import TrainingLoopManager
+
+# What a user can do wrong; anything else is a bug.
+MISTAKES = (CheckpointError, RunDirectoryError)
 
 
 def begin(config: AppConfig, command: Sequence[str]) -> int:
     """Train from nothing in a new directory; return the exit code."""
     device = choose_device(config.run.device)
-    with RunDirectory.create(
-        config, config_text=to_yaml(config), command=command, now=datetime.now()
-    ) as directory:
-        with _threads(config):
-            trainer = Trainer(config, device)
-            return _train(trainer, directory, notices=[], resumed=False)
+    with (
+        RunDirectory.create(
+            config, config_text=to_yaml(config), command=command, now=datetime.now()
+        ) as directory,
+        _threads(config),
+    ):
+        trainer = Trainer(config, device)
+        return _train(trainer, directory, notices=[], resumed=False)
 
 
 def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
@@ -41,11 +46,12 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
     base = load_config(source, overrides)
     found = find_run(where, Path(base.run.directory))
     with RunDirectory.open(found.path, command=command, now=datetime.now()) as directory:
+        notices: list[str] = []
         if found.checkpoint is not None:
-            checkpoint, notices = load_checkpoint(found.checkpoint), []
+            checkpoint = load_checkpoint(found.checkpoint)
         else:
             checkpoint, notices = newest_checkpoint(directory.checkpoints)
-        old = AppConfig.model_validate(checkpoint.state["config"])
+        old = config_of(checkpoint)
         config = base if source is not None else override(old, overrides)
         changes = differences(old, config)
         refuse_unsafe(changes)
@@ -65,7 +71,9 @@ def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str],
         for notice in notices:
             console.notice(notice)
         stop = stack.enter_context(
-            StopRequest(lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close)
+            StopRequest(
+                lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close
+            )
         )
         sinks = _sinks(trainer, directory, resumed)
         for sink in sinks:
@@ -86,7 +94,9 @@ def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str],
             console.notice(str(error))
             return 1
         best = f"; best evaluation at step {trainer.best[0]:,}" if trainer.best else ""
-        console.notice(f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}")
+        console.notice(
+            f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
+        )
         return 0
 
 

@@ -21,7 +21,7 @@ from keisei.core.schedules import scheduled
 from keisei.core.segment import Segment
 from keisei.shogi import Color, Reason
 from keisei.shogi.vector import FinishedGame
-from keisei.training.checkpoint import Checkpoint
+from keisei.training.checkpoint import Checkpoint, CheckpointError
 from keisei.training.rollout import SelfPlay
 
 Metrics = Mapping[str, float]
@@ -30,7 +30,8 @@ Metrics = Mapping[str, float]
 class Trainer:
     """An agent that learns from its own games.
 
-    steps: moves trained on. games: games finished meanwhile. best: the step and the score of the best evaluation.
+    steps: moves trained on. games: games finished meanwhile. best: the step and the score of the best
+    evaluation.
     """
 
     def __init__(self, config: AppConfig, device: torch.device, *, numerics: Numerics | None = None) -> None:
@@ -92,7 +93,7 @@ class Trainer:
                 "numerics": asdict(self.agent.numerics),
                 "updates": self.agent.version,
                 "games": self.games,
-                "best": self.best,
+                "best": None if self.best is None else list(self.best),
                 "self_play": self_play,
             },
         )
@@ -108,6 +109,17 @@ class Trainer:
         trainer.steps, trainer.games = snapshot.step, state["games"]
         trainer.best = tuple(state["best"]) if state["best"] else None
         return trainer
+
+
+def config_of(snapshot: Checkpoint) -> AppConfig:
+    """Return the config in a snapshot; one that holds no training is a CheckpointError."""
+    missing = {"config", "numerics", "updates", "games", "best", "self_play"} - set(snapshot.state)
+    missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games"} - set(snapshot.blobs)
+    if missing:
+        raise CheckpointError(
+            f"the checkpoint of step {snapshot.step} holds no training: {sorted(missing)} are missing"
+        )
+    return AppConfig.model_validate(snapshot.state["config"])
 
 
 def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:

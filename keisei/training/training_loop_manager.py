@@ -1,14 +1,13 @@
 """TrainingLoopManager: the order of a training. `run` is the whole loop on one screen.
 
-In: a trainer, the run's directory, who is told. Out: metrics, evaluations and checkpoints, until all moves are
-played. What is saved is always the state between two epochs, so that a resumed run goes on to the bit; an epoch
-that was interrupted is played again.
+In: a trainer, the run's directory, who is told. Out: metrics, evaluations and checkpoints, until all moves
+are played. What is saved is always the state between two epochs, so that a resumed run goes on to the bit; an
+epoch that was interrupted is played again.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 
-from keisei.core.ppo_agent import NotFiniteError
 from keisei.evaluation.match import make_opponent, play_match
 from keisei.evaluation.players import NetworkPlayer
 from keisei.training.checkpoint import CheckpointError, mark_best, prune_checkpoints, save_checkpoint
@@ -42,9 +41,10 @@ class TrainingLoopManager:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Train until the moves are played or the time is up; the last epoch ends with the final evaluation."""
+        """Train until the moves are played or the time is up; the last epoch has the final evaluation."""
         trainer, evaluation, run = self.trainer, self.config.evaluation, self.config.run
         last = self._is_finished()
+        trainer.clock.lap()
         while not last:
             before = trainer.steps
             collected = self._collect_serial_data()
@@ -78,7 +78,7 @@ class TrainingLoopManager:
         return self.trainer.self_play.rollout(self.trainer.agent, steps, before_step=self._stop.check)
 
     def _evaluate(self, games: int) -> Mapping[str, float]:
-        """Play a match against each opponent and return the metrics; the training's random streams are not used."""
+        """Play a match against each opponent; the training's random streams are not touched."""
         trainer, evaluation = self.trainer, self.config.evaluation
         if not games or not evaluation.opponents:
             return {}
@@ -100,7 +100,9 @@ class TrainingLoopManager:
                 metrics[f"evaluation/{name}_score"] = result.score
                 metrics[f"evaluation/{name}_draws"] = result.draws / result.games
                 metrics[f"evaluation/{name}_length"] = result.mean_length
-        score = sum(metrics[f"evaluation/{name}_score"] for name in evaluation.opponents) / len(evaluation.opponents)
+        score = sum(metrics[f"evaluation/{name}_score"] for name in evaluation.opponents) / len(
+            evaluation.opponents
+        )
         if trainer.best is None or score > trainer.best[1]:
             trainer.best = (trainer.steps, score)
         return metrics

@@ -1,0 +1,220 @@
+"""A run that is stopped, killed or changed goes on exactly, or says why it does not."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
+
+from keisei.training.checkpoint import load_checkpoint, save_checkpoint
+
+KILLS = 20
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of SMALL that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    train(folder, [*SMALL, "run.keep_checkpoints=100"])
+    return the_run(folder)
+
+
+def test_the_same_seed_gives_the_same_metrics_and_weights(finished: Path, tmp_path: Path) -> None:
+    train(tmp_path, [*SMALL, "run.keep_checkpoints=100"])
+    assert metrics(the_run(tmp_path)) == metrics(finished)
+    assert_same(last(the_run(tmp_path)), last(finished))
+
+
+def test_another_seed_gives_others(finished: Path, tmp_path: Path) -> None:
+    train(tmp_path, [*SMALL, "run.seed=2", "training.total_timesteps=512"])
+    assert metrics(the_run(tmp_path))[0] != metrics(finished)[0]
+
+
+def test_the_undisturbed_run_did_what_it_should(finished: Path) -> None:
+    recorded = metrics(finished)
+    assert [line["step"] for line in recorded] == [*range(256, 6144 + 1, 256)]
+    assert any(line["games/late_starts"] for line in recorded)
+    assert [line["step"] for line in recorded if "evaluation/random_score" in line] == [2048, 4096, 6144]
+    assert recorded[0]["schedule/material_reward"] > recorded[5]["schedule/material_reward"] > 0
+    assert recorded[-1]["schedule/material_reward"] == 0
+    assert recorded[-1]["schedule/learning_rate"] < 0.3 * recorded[0]["schedule/learning_rate"]
+    names = sorted(path.name for path in (finished / "checkpoints").iterdir() if path.is_dir())
+    assert names == [f"step_{step:012d}" for step in range(512, 6144 + 1, 512)]
+
+
+@pytest.mark.timeout(600)
+def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(finished: Path, tmp_path: Path) -> None:
+    moments = random.Random(1)
+    kills = 0
+    while True:
+        checkpoints = tmp_path / "runs"
+        resumable = any(checkpoints.glob("*/checkpoints/step_*"))
+        if not resumable and checkpoints.exists():
+            for run in checkpoints.iterdir():  # killed before the first checkpoint: there is nothing to resume
+                subprocess.run(["rm", "-r", str(run)], check=True)
+        overrides = [] if resumable else [*SMALL, "run.keep_checkpoints=100"]
+        process = start(tmp_path, resume=resumable, overrides=overrides)
+        process.join(moments.uniform(0.05, 0.9) if kills < KILLS else 120)
+        if process.exitcode is not None:
+            break
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(10)
+        assert process.exitcode == -signal.SIGKILL
+        kills += 1
+    assert process.exitcode == 0
+    assert kills == KILLS
+    run = the_run(tmp_path)
+    assert metrics(run) == metrics(finished)
+    assert_same(last(run), last(finished))
+
+
+def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"the process ended without saying {text!r}")
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_run_that_goes_on_exactly(
+    finished: Path, tmp_path: Path, signum: signal.Signals, code: int
+) -> None:
+    endless = [*SMALL, "training.learning_rate_schedule=constant", "run.checkpoint_every=0"]
+    command = [KEISEI, "train", "--config", "tiny", *endless, "training.total_timesteps=1000000000"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        wait_for("moves/s", process)
+        time.sleep(0.5)
+        asked = time.monotonic()
+        process.send_signal(signum)
+        assert process.wait(10) == code
+        assert time.monotonic() - asked < 10
+    saved = last(the_run(tmp_path))
+    assert saved.step > 0
+    assert saved.step == metrics(the_run(tmp_path))[-1]["step"]
+    done = keisei("train", "--resume", "latest", f"--total-timesteps={saved.step + 256}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert last(the_run(tmp_path)).step == saved.step + 256
+    del finished
+
+
+def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    code = """
+import os, signal, time
+from keisei.training.interrupt import StopRequest
+with StopRequest(lambda name: print("first", name, flush=True), lambda: print("leaving", flush=True)):
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("not reached", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (143, "first SIGINT\nleaving\n")
+
+
+def test_a_damaged_checkpoint_is_refused_by_name_and_passed_over_only_for_latest(
+    finished: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "runs" / "copy"
+    copy.parent.mkdir()
+    subprocess.run(["cp", "-r", str(finished), str(copy)], check=True)
+    newest = copy / "checkpoints" / "step_000000006144"
+    weights = bytearray((newest / "weights.safetensors").read_bytes())
+    weights[len(weights) // 2] ^= 1
+    (newest / "weights.safetensors").write_bytes(weights)
+
+    refused = keisei("train", "--resume", str(newest), cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "step_000000006144" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+    passed_over = keisei("train", "--resume", "latest", cwd=tmp_path)
+    assert passed_over.returncode == 0, passed_over.stderr
+    assert re.search(r"skipped a damaged checkpoint: .*step_000000006144", passed_over.stdout)
+    assert_same(last(copy), last(finished))
+    assert metrics(copy) == metrics(finished)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("model.channels=16", "model.channels"),
+        ("run.seed=3", "run.seed"),
+        ("training.games=8", "training.games"),
+        ("env.max_moves=100", "env.max_moves"),
+        ("training.learning_rat=1", "training.learning_rate"),
+    ],
+)
+def test_an_unsafe_change_is_refused(finished: Path, change: str, said: str) -> None:
+    before = metrics(finished)
+    done = keisei("train", "--resume", str(finished), change, cwd=finished.parent)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert metrics(finished) == before
+
+
+def test_a_safe_change_is_told(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "runs" / "copy"
+    copy.parent.mkdir()
+    subprocess.run(["cp", "-r", str(finished), str(copy)], check=True)
+    done = keisei("train", "--resume", "runs/copy", "training.total_timesteps=6400", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "changed: training.total_timesteps: 6144 -> 6400" in done.stdout
+    assert metrics(copy)[-1]["step"] == 6400
+
+
+def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
+    first = start(tmp_path, resume=False, overrides=[*SMALL, "training.total_timesteps=1000000000", "run.name=one"])
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("runs/one/checkpoints/step_*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for arguments in (["--resume", "runs/one"], ["--config", "tiny", "run.name=one"]):
+            second = keisei("train", *arguments, cwd=tmp_path)
+            assert second.returncode == 2
+            assert f"process {first.pid}" in second.stderr
+    finally:
+        first.kill()
+        first.join(10)
+
+
+def test_weights_that_are_not_finite_stop_the_run_with_a_dump(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "runs" / "copy"
+    copy.parent.mkdir()
+    subprocess.run(["cp", "-r", str(finished), str(copy)], check=True)
+    for path in (copy / "checkpoints").iterdir():
+        if path.is_dir() and path.name != "step_000000000512":
+            subprocess.run(["rm", "-r", str(path)], check=True)
+    poisoned = load_checkpoint(copy / "checkpoints" / "step_000000000512")
+    poisoned.tensors["weights"]["stem.weight"].fill_(float("nan"))
+    save_checkpoint(copy / "checkpoints", poisoned)
+    done = keisei("train", "--resume", "runs/copy", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not finite in 3 gradient steps in a row" in done.stdout
+    assert (copy / "not_finite.npz").exists()
+
+
+def test_a_disk_that_is_full_does_no_harm(tmp_path: Path) -> None:
+    limit = "import resource, sys, os; resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", limit, KEISEI, "train", "--config", "tiny", *SMALL, "training.total_timesteps=1024"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert re.search(r"step_000000000512 cannot be written: .*; the run goes on", done.stdout)
+    assert re.search(r"step_000000001024 cannot be written", done.stdout)
+    assert "Traceback" not in done.stderr
+    assert not list(the_run(tmp_path).glob("checkpoints/*"))
+    assert [line["step"] for line in metrics(the_run(tmp_path))] == [256, 512, 768, 1024]

@@ -1,0 +1,84 @@
+"""`keisei train` as a user meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from training_runs import keisei, last, metrics, the_run
+
+from keisei.config_files import load_config
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> None:
+    done = keisei("train", "--config", "tiny", "run.name=first", "run.tensorboard=true", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    run = tmp_path / "runs" / "first"
+    assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["model"]["channels"] == 8
+    again = load_config(run / "config.yaml")
+    assert again == load_config("tiny", ["run.name=first", "run.tensorboard=true"])
+    described = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert described["seed"] == 1
+    assert list((run / "tensorboard").iterdir())
+    assert [line["step"] for line in metrics(run)] == [512, 1024, 1536, 2048]
+    assert last(run).step == 2048
+    assert "2,048" in done.stdout
+
+
+def test_the_last_partial_epoch_is_trained_on_too(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "keisei" / "train.py"), "--config=tiny", "--total-timesteps=700"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    recorded = metrics(the_run(tmp_path))
+    # 700 - 512 moves are 12 in each of 16 games, rounded up.
+    assert [line["step"] for line in recorded] == [512, 512 + 12 * 16]
+    assert [line["update/minibatches"] for line in recorded] == [4, 2]
+    assert last(the_run(tmp_path)).step == 704
+
+
+def test_time_is_up(tmp_path: Path) -> None:
+    done = keisei("train", "--config", "tiny", "training.max_minutes=0.00001", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert last(the_run(tmp_path)).step == 512
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["training.games=0", "training.gama=1"], ["training.gamma", "training.games"]),
+        (["run.device=cuda:77"], ["run.device"]),
+        (["run.directory=/proc/nowhere"], ["/proc/nowhere"]),
+        (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["--resume", "latest"], ["runs"]),
+        (["--resume", "nowhere"], ["nowhere"]),
+        (["--total-timesteps", "many"], ["many"]),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_each(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
+    done = keisei("train", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(said)
+    for line, text in zip(lines, said, strict=True):
+        assert text in line
+    assert not list(tmp_path.glob("runs/*/checkpoints/*"))
+
+
+def test_help_teaches() -> None:
+    done = keisei("train", "--help", cwd=ROOT)
+    assert done.returncode == 0
+    assert "--resume latest" in done.stdout
+    assert "training.learning_rate=0.001" in done.stdout
+
+
+def test_the_doctor_tells_what_is_here(tmp_path: Path) -> None:
+    done = keisei("doctor", "--config", "tiny", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for subject in ("keisei", "torch", "cores", "device", "free disk", "formats", "wandb"):
+        assert subject in done.stdout
+    assert not list(tmp_path.iterdir())

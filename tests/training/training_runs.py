@@ -1,0 +1,105 @@
+"""Shared by the tests of whole runs: real processes that train, and what a run left behind."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from keisei.config_files import load_config
+from keisei.training.checkpoint import Checkpoint, newest_checkpoint
+
+KEISEI = str(Path(sys.executable).with_name("keisei"))
+
+# Some seconds of training with everything in it: decisive games, late starts, material, a schedule, evaluations.
+SMALL = [
+    "training.total_timesteps=6144",
+    "training.games=16",
+    "training.steps_per_epoch=256",
+    "training.minibatch_size=64",
+    "training.material_reward=0.01",
+    "training.entropy_schedule=cosine",
+    "env.max_moves=200",
+    "env.random_plies=150",
+    "env.late_start_share=0.5",
+    "evaluation.every=2048",
+    "evaluation.games=2",
+    "evaluation.max_moves=40",
+    "evaluation.final_games=2",
+    "run.checkpoint_every=512",
+    "run.console=plain",
+]
+
+
+def keisei(*arguments: str, cwd: Path, timeout: float = 120, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run the command to its end."""
+    return subprocess.run(
+        [KEISEI, *arguments], cwd=cwd, timeout=timeout, capture_output=True, text=True, check=False, **options
+    )
+
+
+def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
+    from keisei.training import run
+
+    os.chdir(folder)
+    with open("out.txt", "a", encoding="utf-8") as sys.stdout:
+        if resume:
+            code = run.resume("latest", None, overrides, ["test"])
+        else:
+            code = run.begin(load_config("tiny", overrides), ["test"])
+        sys.stdout.flush()
+    os._exit(code)
+
+
+def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
+    """Start a run in a process of its own, from a server that has torch loaded already; it starts in no time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["keisei.training.run"])
+    process = context.Process(target=_in_child, args=(str(folder), resume, overrides))
+    process.start()
+    return process
+
+
+def train(folder: Path, overrides: list[str], *, resume: bool = False) -> None:
+    """Run a training to its end, in a process of its own."""
+    folder.mkdir(exist_ok=True)
+    process = start(folder, resume=resume, overrides=overrides)
+    process.join(120)
+    assert process.exitcode == 0, (folder / "out.txt").read_text(encoding="utf-8")
+
+
+def the_run(folder: Path) -> Path:
+    """The one run in a folder."""
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+def metrics(run: Path) -> list[dict[str, float]]:
+    """What a run recorded, without what depends on the machine's speed."""
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        {name: value for name, value in json.loads(line).items() if not name.startswith(("time/", "speed/"))}
+        for line in lines
+    ]
+
+
+def assert_same(first: Checkpoint, second: Checkpoint) -> None:
+    """Everything in two checkpoints is equal, tensors to the bit."""
+    assert first.step == second.step
+    assert first.state == second.state
+    assert first.blobs == second.blobs
+    assert first.tensors.keys() == second.tensors.keys()
+    for group, tensors in first.tensors.items():
+        assert tensors.keys() == second.tensors[group].keys()
+        for name, tensor in tensors.items():
+            assert tensor.numpy().tobytes() == second.tensors[group][name].numpy().tobytes(), name
+
+
+def last(run: Path) -> Checkpoint:
+    """The newest checkpoint of a run, none newer being damaged."""
+    checkpoint, damaged = newest_checkpoint(run / "checkpoints")
+    assert not damaged
+    return checkpoint
