@@ -124,6 +124,8 @@ def test_values_that_do_not_go_together_are_named(data: dict[str, Any], line: st
         ("model.learning_rate", "unknown key; nearest is training.learning_rate"),
         ("training.parallel.workers", "unknown key; nearest is training.parallel.num_workers"),
         ("training.parallel.sync_intervall", "unknown key; nearest is training.parallel.sync_interval"),
+        ("run.gamma", "unknown key; nearest is training.gamma"),
+        ("model.lr", "unknown key; nearest is model.blocks"),
         ("trainin", "unknown key; nearest is training"),
         ("training.paralel", "unknown key; nearest is training.parallel"),
     ],
