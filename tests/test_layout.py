@@ -19,7 +19,14 @@ MAY_IMPORT = {
     "keisei.envs": {"keisei.shogi"},
     "keisei.core": {"keisei.shogi"},
     "keisei.utils": {"keisei.core"},
-    "keisei.cli": {"keisei.shogi"},
+    "keisei.training": {
+        "keisei.shogi",
+        "keisei.core",
+        "keisei.config_schema",
+        "keisei.config_files",
+        "keisei.evaluation",
+    },
+    "keisei.cli": {"keisei.shogi", "keisei.training"},
 }
 GPL = {"cshogi", "shogi", "pyffish"}
 

@@ -1,0 +1,1 @@
+"""The loop, its files and its console."""
