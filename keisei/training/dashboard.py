@@ -176,7 +176,7 @@ def _results(progress: Progress, width: int, rows: int) -> RenderableType:
 
 def _curve(values: Sequence[float], width: int, rows: int) -> list[str]:
     """Return a sparkline of as many updates as there are columns, but never fewer than CURVE_UPDATES."""
-    return sparkline(values[-max(width, CURVE_UPDATES) :], max(width, 0), rows)
+    return sparkline(values[-max(width, CURVE_UPDATES) :], width, rows)
 
 
 def _labelled_curve(

@@ -5,6 +5,7 @@ import re
 from rich.cells import cell_len
 
 TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|\x1b\][^\x07]*\x07|(.)", re.DOTALL)
+BEGUN = re.compile(r"\x1b(\[[\d;?]*|\][^\x07]*)?$")  # a command of which the end is still to come
 
 
 class Terminal:
@@ -15,10 +16,18 @@ class Terminal:
         self.columns, self.rows = columns, rows
         self._x = self._y = 0
         self._lines: list[list[str]] = [[]]
+        self._rest = ""
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size; what stands there stays where it is, as some terminals do."""
+        """Change the size; rows that have become too long are broken, as most terminals do."""
         self.columns, self.rows = columns, rows
+        broken = [
+            line[begin : begin + columns]
+            for line in self._lines
+            for begin in range(0, max(len(line), 1), columns)
+        ]
+        self._lines = broken[-rows:]
+        self._y = len(self._lines) - 1
 
     @property
     def text(self) -> str:
@@ -27,7 +36,10 @@ class Terminal:
 
     def feed(self, output: str) -> None:
         """Take in what a program has written."""
-        for arguments, command, character in TOKEN.findall(output):
+        output = self._rest + output
+        begun = BEGUN.search(output)
+        self._rest = begun.group() if begun else ""
+        for arguments, command, character in TOKEN.findall(output.removesuffix(self._rest)):
             if character:
                 self._put(character)
             elif command:

@@ -87,14 +87,14 @@ def session(size: tuple[int, int], halfway: str, **environment: str) -> Iterator
         os.close(opened.master)
 
 
-@pytest.mark.parametrize(("first", "second"), [(NARROW, WIDE), (WIDE, NARROW)])
+@pytest.mark.parametrize(("first", "second"), [(NARROW, WIDE), (WIDE, NARROW), ((200, 40), (100, 40))])
 def test_the_picture_fits_the_terminal_also_after_a_resize(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:
     with session(first, "wait") as child:
         child.read_until(lambda text: "halfway there" in text and text.rstrip().endswith(bottom(first[0])))
         assert not child.terminal.cursor_shown
-        check_picture(child.terminal, board=first == WIDE)
+        check_picture(child.terminal, board=first[0] == 200)
         assert "102,400 of 409,600 moves" in child.terminal.text
         assert "random   60 %  at move 81,920" in child.terminal.text
         child.resize(second)
@@ -102,7 +102,8 @@ def test_the_picture_fits_the_terminal_also_after_a_resize(
         child.process.stdin.write(b"\n")
         child.process.stdin.flush()
         assert child.finish() == 0
-        check_picture(child.terminal, board=second == WIDE)
+        check_picture(child.terminal, board=second[0] == 200)
+        assert child.terminal.text.startswith("Keisei 形勢")
         assert "204,800 of 409,600 moves" in child.terminal.text
         assert "random   74 %  at move 204,800" in child.terminal.text
         assert "before 70 %; draws 30 %, 135 plies" in child.terminal.text

@@ -65,6 +65,11 @@ def test_a_board_keeps_its_shape_beside_the_panels() -> None:
     assert all(f"notice {number}" in "\n".join(lines) for number in range(1, 6))
 
 
+def test_a_board_needs_117_columns() -> None:
+    assert "手数" not in "".join(drawn(116, 40))
+    assert "手数" in "".join(drawn(117, 40))
+
+
 def test_without_a_game_the_panels_take_the_room() -> None:
     lines = drawn(120, 40, board=None)
     assert "a game" not in "\n".join(lines)

@@ -42,6 +42,8 @@ def test_the_time_to_go_follows_the_pace_of_the_last_updates() -> None:
     assert slow_at_first.remaining_seconds() == pytest.approx((total - (WINDOW + 2) * 1024) / 1024)
     now[0] += 5.0
     assert slow_at_first.remaining_seconds() == pytest.approx((total - (WINDOW + 2) * 1024) / 1024 - 5)
+    now[0] += 1e6
+    assert slow_at_first.remaining_seconds() == 0.0
 
 
 def test_a_finished_run_has_no_time_to_go() -> None:
