@@ -22,6 +22,7 @@ from keisei.shogi import (
     write_record,
 )
 from keisei.shogi.counting import divided_perft
+from keisei.training.metrics import MetricsError
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -181,6 +182,26 @@ def doctor(
         print(f"{subject:15} {finding}", flush=True)
 
 
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="Directories of runs; several share one picture.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
+    ] = None,
+) -> None:
+    """Draw the curves of a run, or of several runs over each other.
+
+    keisei plot runs/first
+
+    keisei plot runs/seed1 runs/seed2 --out seeds.svg
+    """
+    from keisei.training.plot import plot_run, plot_runs  # here: matplotlib would slow every other command
+
+    if out is None and len(runs) > 1:
+        raise typer.BadParameter(f"--out is missing: expected a file for the picture of {len(runs)} runs")
+    print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
+
+
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
     """Part a command's arguments: one with an equals sign is an override, the other one is the source."""
     sources = [argument for argument in arguments if "=" not in argument]
@@ -200,7 +221,7 @@ def main() -> None:
         _refuse(mistake.format_message())
     except ConfigError as mistake:
         _refuse(*mistake.problems)
-    except (NotationError, RulesError) as mistake:
+    except (NotationError, RulesError, MetricsError) as mistake:
         _refuse(str(mistake))
     except OSError as mistake:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))

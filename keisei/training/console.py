@@ -1,0 +1,237 @@
+"""What a person sees while a run goes on: a picture on a terminal, lines in a log, or nothing.
+
+The trainer calls `start`, then `update` for each update and `notice` when something is worth a line, and in
+the end `close`; a console that takes over the terminal gives it back also when the process ends without it.
+"""
+
+import atexit
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol, TextIO
+
+import rich.console
+from rich.live import Live
+
+from keisei.training.dashboard import NOTICES, Plan, draw
+from keisei.training.progress import Progress, RunFacts
+from keisei.training.text_figures import duration, number, percent, quantity
+
+__all__ = ["Console", "Mode", "PlainConsole", "RichConsole", "RunFacts", "SilentConsole", "make_console"]
+
+Mode = Literal["auto", "rich", "plain", "off"]
+Clock = Callable[[], float]
+
+PLAIN_SECONDS = 10.0
+BOARD_SECONDS = 1.0
+# A picture takes some 10 ms of Python, which the training must not feel (measured on one core).
+REFRESH_PER_SECOND = 2.0
+
+
+class Console(Protocol):
+    """Shows a run."""
+
+    def start(self, facts: RunFacts) -> None:
+        """Begin, before the first update."""
+
+    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+        """Show an update that ended at this step; board draws a game in progress, if it is asked to."""
+
+    def notice(self, text: str) -> None:
+        """Show one line that a person should see now."""
+
+    def close(self) -> None:
+        """Show the last update and give the terminal back; a second call does nothing."""
+
+
+def make_console(mode: Mode, stream: TextIO) -> Console:
+    """Return the console of a mode; auto is the picture on a terminal that can show it, else lines."""
+    if mode == "auto":
+        unicode = (stream.encoding or "").lower().startswith("utf")
+        able = stream.isatty() and unicode and os.environ.get("TERM", "dumb") != "dumb"
+        mode = "rich" if able else "plain"
+    if mode == "rich":
+        return RichConsole(stream)
+    return PlainConsole(stream) if mode == "plain" else SilentConsole()
+
+
+class SilentConsole:
+    """Shows nothing."""
+
+    def start(self, facts: RunFacts) -> None:
+        """Show nothing."""
+
+    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+        """Show nothing."""
+
+    def notice(self, text: str) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Show nothing."""
+
+
+class PlainConsole:
+    """Lines for a log, without colours: one each ten seconds, the first and the last update always."""
+
+    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._progress: Progress | None = None  # between start and close
+        self._printed_at = -math.inf
+        self._held_back = False
+
+    def start(self, facts: RunFacts) -> None:
+        """Print what is known of the run."""
+        self._progress = Progress(facts, self._clock)
+        self._print(
+            f"run {facts.run_path}, seed {facts.seed}, {facts.parameters:,} parameters, {facts.device}; "
+            f"moves {facts.start_step:,} to {facts.total_steps:,}"
+        )
+
+    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:  # noqa: ARG002
+        """Print a line if the last one is old enough, and one for an evaluation."""
+        progress = _started(self._progress)
+        evaluated = progress.update(step, metrics)
+        self._held_back = True
+        if self._clock() - self._printed_at >= PLAIN_SECONDS:
+            self._print_update(progress)
+        if evaluated:
+            self._print(_evaluation_line(progress))
+
+    def notice(self, text: str) -> None:
+        """Print the text behind a mark."""
+        self._print(f"! {text}")
+
+    def close(self) -> None:
+        """Print the last update, if it has not been."""
+        if self._progress is not None and self._held_back:
+            self._print_update(self._progress)
+        self._progress = None
+
+    def _print_update(self, progress: Progress) -> None:
+        self._printed_at = self._clock()
+        self._held_back = False
+        self._print(_update_line(progress))
+
+    def _print(self, text: str) -> None:
+        self._stream.write(f"{time.strftime('%H:%M:%S')}  {text}\n")
+        self._stream.flush()
+
+
+class RichConsole:
+    """A picture that is redrawn in place, below everything that is printed meanwhile."""
+
+    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+        self._console = rich.console.Console(file=stream, force_terminal=True, highlight=False, emoji=False)
+        self._clock = clock
+        self._picture: _Picture | None = None  # between start and close
+        self._live: Live | None = None  # the same
+
+    def start(self, facts: RunFacts) -> None:
+        """Take over the lower end of the terminal."""
+        self._picture = _Picture(Progress(facts, self._clock), self._clock)
+        self._size = self._console.size
+        self._live = self._go_live(self._picture)
+        atexit.register(self.close)
+
+    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+        """Take in an update; rich's thread draws it within the next half second."""
+        assert self._picture is not None, "update before start"
+        size = self._console.size
+        self._picture.update(step, metrics, board if Plan.of(size.width, size.height).board else None)
+        if size != self._size and self._live is not None:
+            # A terminal breaks the lines anew that stood there; the picture cannot be drawn over them.
+            self._size = size
+            self._live.stop()
+            self._console.clear()
+            self._live = self._go_live(self._picture)
+
+    def notice(self, text: str) -> None:
+        """Put the line into the picture; without one, print it."""
+        if self._picture is None:
+            self._console.print(text, markup=False)
+        else:
+            self._picture.notice(f"{time.strftime('%H:%M:%S')}  {text}")
+
+    def close(self) -> None:
+        """Draw once more, leave the picture standing and show the cursor."""
+        if self._live is not None:
+            self._live.stop()
+            atexit.unregister(self.close)
+        self._live = self._picture = None
+
+    def _go_live(self, picture: "_Picture") -> Live:
+        live = Live(picture, console=self._console, refresh_per_second=REFRESH_PER_SECOND)
+        live.start(refresh=True)
+        return live
+
+
+class _Picture:
+    """What is drawn, as a thing that rich can draw at any size, from its own thread."""
+
+    def __init__(self, progress: Progress, clock: Clock) -> None:
+        self._progress = progress
+        self._clock = clock
+        self._notices: deque[str] = deque(maxlen=NOTICES)
+        self._board: str | None = None
+        self._board_at = -math.inf
+        self._lock = threading.RLock()  # a signal's handler may give notice in the midst of an update
+
+    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+        text = self._board
+        if board is None:
+            text = None
+        elif self._clock() - self._board_at >= BOARD_SECONDS:
+            text = board()
+            self._board_at = self._clock()
+        with self._lock:
+            self._progress.update(step, metrics)
+            self._board = text
+
+    def notice(self, text: str) -> None:
+        with self._lock:
+            self._notices.append(text)
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        with self._lock:
+            picture = draw(
+                self._progress, self._board, list(self._notices), options.max_width, console.size.height
+            )
+        yield picture
+
+
+def _started(progress: Progress | None) -> Progress:
+    assert progress is not None, "update before start"
+    return progress
+
+
+def _update_line(progress: Progress) -> str:
+    results = progress.results()
+    fields = [
+        f"{progress.step:,} ({progress.fraction() * 100:.1f} %)",
+        f"{quantity(progress.last('speed/steps_per_second'))} moves/s",
+        f"{duration(progress.remaining_seconds())} to go",
+        f"policy {number(progress.last('loss/policy'))}",
+        f"value {number(progress.last('loss/value'))}",
+        f"entropy {number(progress.last('policy/entropy'))}",
+        f"KL {number(progress.last('policy/approx_kl'))}",
+        f"draws {percent(results.share(results.draws))}",
+        f"length {quantity(progress.length())}",
+    ]
+    return "  ".join(fields)
+
+
+def _evaluation_line(progress: Progress) -> str:
+    texts = []
+    for opponent, matches in progress.evaluations.items():
+        now = matches[-1]
+        if now.step == progress.step:
+            before = f", before {percent(matches[0].score)}" if len(matches) > 1 else ""
+            texts.append(f"{opponent} {percent(now.score)} (draws {percent(now.draws)}{before})")
+    return f"evaluation at {progress.step:,}: {'; '.join(texts)}"

@@ -1,0 +1,237 @@
+"""What a run measures: the names and what they mean, where they are written, and how they are read back.
+
+The trainer gives every Sink one flat mapping for each update. `metrics.jsonl` is the record of a run, a JSON
+object on each line; TensorBoard and Weights & Biases are copies of it for those who like to look there.
+
+A resumed run is at an older step than the files it finds, and writes some updates once more: every sink takes
+the step that the run resumes from (None for a new run), so that what is beyond does not stand there twice.
+"""
+
+import importlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NoReturn, Protocol
+
+from keisei.shogi import Reason
+
+OPPONENTS = ("random", "greedy")
+PHASES = ("env", "inference", "sampling", "encode", "update", "checkpoint", "evaluation", "other")
+# Nobody resigns, forfeits or keeps time in training, so no other reason occurs.
+REASONS = (
+    Reason.CHECKMATE,
+    Reason.NO_LEGAL_MOVE,
+    Reason.REPETITION,
+    Reason.PERPETUAL_CHECK,
+    Reason.DECLARATION,
+    Reason.MAXIMUM_LENGTH,
+)
+
+
+def reason_name(reason: Reason) -> str:
+    """Return the metric that counts games of this end, such as "games/by_no_legal_move"."""
+    return f"games/by_{reason.value.replace(' ', '_')}"
+
+
+_PHASE_TEXTS = {
+    "env": "the rules engine made moves",
+    "inference": "the network looked at positions to choose moves",
+    "sampling": "moves were drawn from the policy",
+    "encode": "planes and legal moves were rebuilt for the minibatches",
+    "update": "the network learned",
+    "checkpoint": "checkpoints were written",
+    "evaluation": "evaluation games were played",
+    "other": "anything else happened",
+}
+
+explain: Mapping[str, str] = MappingProxyType(
+    {
+        "loss/policy": "PPO's clipped surrogate loss, mean over the minibatches.",
+        "loss/value": "Squared error of the value against the returns, mean over the minibatches.",
+        "loss/total": "What is minimised: policy loss + value_coef · value loss - entropy_coef · entropy.",
+        "policy/entropy": "Entropy of the policy over the legal moves, in nats; it falls with certainty.",
+        "policy/approx_kl": "Approximate KL divergence from the policy that played to the new one.",
+        "policy/clip_fraction": "Share of the moves whose probability ratio was clipped.",
+        "value/explained_variance": "Share of the returns' variance that the value foretells: 1 is all.",
+        "update/grad_norm": "Norm of the gradient before it is scaled down, mean over the minibatches.",
+        "update/minibatches": "Gradient steps in this update.",
+        "update/skipped": "Gradient steps left out because the loss or a gradient was not finite.",
+        "update/early_stop": "1 if the update ended early because KL exceeded target_kl, else 0.",
+        "schedule/learning_rate": "The learning rate in this update.",
+        "schedule/entropy_coef": "The weight of the entropy bonus in this update.",
+        "schedule/material_reward": "The reward for a pawn's worth of material in this update.",
+        "games/finished": "Games that ended in this update.",
+        "games/length": "Mean length of these games in plies; absent if none ended.",
+        "games/black_wins": "Games that Black (先手) won in this update.",
+        "games/white_wins": "Games that White (後手) won in this update.",
+        "games/draws": "Games drawn in this update; a falling share is the first sign of learning.",
+        "games/late_starts": "Games begun in this update shortly before the end of an earlier game.",
+        **{reason_name(reason): f"Games that ended by {reason.value} in this update." for reason in REASONS},
+        "speed/steps_per_second": "Moves of this update divided by its seconds, learning included.",
+        "speed/games_per_second": "Games that ended in this update divided by its seconds.",
+        **{f"time/{phase}": f"Seconds of this update in which {_PHASE_TEXTS[phase]}." for phase in PHASES},
+        "progress/updates": "Updates since the beginning of the run.",
+        "progress/games": "Games ended since the beginning of the run.",
+        **{
+            f"evaluation/{opponent}_{what}": text.format(opponent=opponent)
+            for opponent in OPPONENTS
+            for what, text in {
+                "score": "Points per game against the {opponent} player, a draw counting half: 0 to 1.",
+                "draws": "Share of the games against the {opponent} player that were drawn.",
+                "length": "Mean length in plies of the games against the {opponent} player.",
+            }.items()
+        },
+    }
+)
+
+
+class MetricsError(ValueError):
+    """Metrics that are missing, cannot be read (with file and line), or cannot be drawn as asked."""
+
+
+class Sink(Protocol):
+    """Where the metrics go, once for each update."""
+
+    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of the update that ended at this step."""
+
+    def close(self) -> None:
+        """Write what is still held back; nothing is recorded afterwards."""
+
+
+class JsonlSink:
+    """One JSON object for a line, on the disk's side of Python before `record` returns.
+
+    A new run refuses a file that exists. A resumed one cuts off what is beyond resume_step, and a torn last
+    line, so that its file equals that of a run that was never interrupted.
+    """
+
+    def __init__(self, path: Path, resume_step: int | None) -> None:
+        if resume_step is not None and path.exists():
+            _cut(path, resume_step)
+        self._file = path.open("x" if resume_step is None else "a", encoding="utf-8", newline="\n")
+
+    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Append a line; what is not finite becomes null, since JSON has no word for it."""
+        values = {name: float(value) for name, value in metrics.items()}
+        finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        self._file.write(json.dumps({"step": step, **finite}, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class TensorBoardSink:
+    """Event files for `tensorboard --logdir`; a resumed run tells TensorBoard to forget what is beyond."""
+
+    def __init__(self, directory: Path, resume_step: int | None) -> None:
+        # Here, because it loads torch, which reading and plotting metrics do without.
+        from torch.utils.tensorboard import SummaryWriter
+
+        purge_step = None if resume_step is None else resume_step + 1
+        self._writer = SummaryWriter(str(directory), purge_step=purge_step)
+
+    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add a point to every curve."""
+        for name, value in metrics.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Write what is held back and close the file."""
+        self._writer.close()
+
+
+class WandbSink:
+    """Weights & Biases, for the extra `wandb`. A run resumes under the id that its name gives."""
+
+    def __init__(
+        self,
+        directory: Path,
+        mode: Literal["offline", "online"],
+        name: str,
+        config: Mapping[str, object],
+        resume_step: int | None,
+    ) -> None:
+        try:  # Here, because it is an extra that only this sink needs.
+            wandb = importlib.import_module("wandb")
+        except ImportError as error:
+            message = f"run.wandb is {mode}, which needs Weights & Biases: pip install 'keisei[wandb]'"
+            raise ImportError(message) from error
+        self._run = wandb.init(
+            project="keisei",
+            name=name,
+            id=re.sub(r"[^\w.-]", "-", name),
+            dir=str(directory),
+            mode=mode,
+            config=dict(config),
+            resume="never" if resume_step is None else "allow",
+        )
+
+    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Log the metrics; Weights & Biases itself keeps the first of two records of a step."""
+        self._run.log(dict(metrics), step=step)
+
+    def close(self) -> None:
+        """Wait until everything is written or sent."""
+        self._run.finish()
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """Return the updates of a metrics.jsonl, "step" included; null is NaN. A torn last line is left out."""
+    return [row for row, _ in _rows(path)]
+
+
+def _cut(path: Path, resume_step: int) -> None:
+    """Shorten the file to its rows up to a step, by one call of the system: old or new, nothing between."""
+    kept = max((end for row, end in _rows(path) if row["step"] <= resume_step), default=0)
+    with path.open("r+b") as file:
+        file.truncate(kept)
+        file.seek(max(kept - 1, 0))
+        if file.read(1) not in (b"\n", b""):  # torn exactly before the end of its line
+            file.write(b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rows(path: Path) -> list[tuple[dict[str, float], int]]:
+    """Return every row and the byte at which it ends."""
+    found: list[tuple[dict[str, float], int]] = []
+    end = 0
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        end += len(line)
+        try:
+            row = _parse(line)
+        except ValueError as error:
+            if not line.endswith(b"\n"):
+                break
+            raise MetricsError(f"{path}, line {number}: {error}") from error
+        if found and row["step"] < found[-1][0]["step"]:
+            raise MetricsError(
+                f"{path}, line {number}: step {row['step']:.0f} follows step {found[-1][0]['step']:.0f}"
+            )
+        found.append((row, end))
+    return found
+
+
+def _parse(line: bytes) -> dict[str, float]:
+    """Return one line as name → number, or a ValueError that says what came instead."""
+    try:
+        row = json.loads(line, parse_constant=_refuse_constant)
+    except ValueError as error:  # not UTF-8, or not JSON
+        raise ValueError(f"expected a JSON object, got {line[:40]!r}") from error
+    if not isinstance(row, dict) or type(row.get("step")) is not int:
+        raise ValueError(f'expected an object with an integer "step", got {line[:40]!r}')
+    for name, value in row.items():
+        if value is not None and type(value) not in (int, float):
+            raise ValueError(f"expected a number for {name!r}, got {value!r}")
+    return {name: math.nan if value is None else value for name, value in row.items()}
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,177 @@
+"""The curves of one run or of several as one picture, PNG or SVG, from their metrics.jsonl.
+
+Several runs share the panels, each with its own colour, so that seeds can be compared. Equal metrics give an
+equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
+
+Floats = npt.NDArray[np.float64]
+
+# Without a date and a version, and with ids that do not change, equal metrics give equal files.
+_METADATA: Mapping[str, dict[str, str | None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+}
+_STYLES = ("-", "--", ":")  # of the curves within a panel, the colour being that of the run
+
+
+@dataclass(frozen=True)
+class Run:
+    """The metrics of a run: steps is float64 [U], a column float64 [U] with NaN where a metric is absent."""
+
+    name: str
+    steps: Floats
+    rows: Sequence[Mapping[str, float]]
+
+    @classmethod
+    def read(cls, path: Path) -> "Run":
+        """Read the metrics of a run's directory."""
+        file = path / "metrics.jsonl"
+        if not file.is_file():
+            raise MetricsError(f"{path} is no run: expected a file metrics.jsonl in it")
+        rows = read_metrics(file)
+        if not rows:
+            raise MetricsError(f"{file} is empty: the run has not finished an update")
+        steps = np.array([row["step"] for row in rows], np.float64)
+        return cls(path.resolve().name, steps, rows)
+
+    def column(self, name: str) -> Floats:
+        """Return a metric over all updates."""
+        return np.array([row.get(name, math.nan) for row in self.rows], np.float64)
+
+    def smooth(self, values: Floats) -> Floats:
+        """Return the running mean over the last 2 % of the updates, gaps left out."""
+        return self.ratio(np.nan_to_num(values), np.isfinite(values).astype(np.float64))
+
+    def ratio(self, parts: Floats, wholes: Floats) -> Floats:
+        """Return running sum / running sum over the last 2 % of the updates, NaN where there is nothing."""
+        window = max(len(parts) // 50, 1)
+        sums = [
+            np.cumsum(np.concatenate([np.zeros(window), np.nan_to_num(values)])) for values in (parts, wholes)
+        ]
+        above, below = (total[window:] - total[:-window] for total in sums)
+        shares = np.full(len(parts), math.nan)
+        np.divide(above, below, out=shares, where=below > 0.5)  # counts, so 0.5 is none
+        return shares
+
+
+def plot_run(run_path: Path, out: Path | None = None) -> Path:
+    """Draw the curves of a run, to <run>/plots/curves.png if not told otherwise; return the file."""
+    return plot_runs([run_path], out or run_path / "plots" / "curves.png")
+
+
+def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:
+    """Draw the curves of several runs over each other into a .png or .svg; return the file."""
+    if not run_paths:
+        raise ValueError("expected at least one run to plot, got none")
+    suffix = out.suffix.lower()
+    if suffix not in _METADATA:
+        raise MetricsError(f"cannot draw {out}: expected a name that ends in {' or '.join(_METADATA)}")
+    runs = [Run.read(path) for path in run_paths]
+    with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
+        figure = _draw(runs)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out, dpi=120, metadata=_METADATA[suffix])
+    return out
+
+
+def _draw(runs: Sequence[Run]) -> Figure:
+    figure = Figure(figsize=(12, 12), layout="constrained")
+    figure.suptitle(runs[0].name if len(runs) == 1 else f"{len(runs)} runs")
+    for axes, (title, panel) in zip(figure.subplots(4, 2, sharex=True).flat, _PANELS.items(), strict=True):
+        axes.set_title(title, loc="left")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.xaxis.set_major_formatter(_short)
+        for index, run in enumerate(runs):
+            panel(axes, run, None if len(runs) == 1 else f"C{index}")
+        if not axes.lines:
+            axes.text(
+                0.5, 0.5, "nothing yet", ha="center", va="center", transform=axes.transAxes, color="grey"
+            )
+        elif sum(not str(line.get_label()).startswith("_") for line in axes.lines) > 1:
+            axes.legend(frameon=False, fontsize=8)
+    if len(runs) > 1:
+        names = [Line2D([], [], color=f"C{index}") for index in range(len(runs))]
+        figure.legend(names, [run.name for run in runs], loc="outside lower center", ncols=min(len(runs), 4))
+    for axes in figure.axes[-2:]:
+        axes.set_xlabel("moves")
+    return figure
+
+
+def _short(value: float, _position: int) -> str:
+    """Return a number of moves as an axis shows it: 500k, 1.5M."""
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
+
+
+def _lines(axes: Axes, run: Run, color: str | None, curves: Mapping[str, Floats], marker: str = "") -> None:
+    """Draw curves by their labels: one run's differ in colour, several runs' in style, labelled once."""
+    known = {str(line.get_label()) for line in axes.lines}
+    for index, (label, values) in enumerate(curves.items()):
+        there = np.isfinite(values)
+        if there.any():
+            axes.plot(
+                run.steps[there],
+                values[there],
+                color=color or f"C{index}",
+                linestyle=_STYLES[index] if color else "-",
+                linewidth=1.4,
+                marker=marker,
+                markersize=4,
+                label=f"_{label}" if label in known else label,
+            )
+
+
+def _evaluation(axes: Axes, run: Run, color: str | None) -> None:
+    axes.set_ylim(0, 1.02)
+    scores = {f"against {name}": run.column(f"evaluation/{name}_score") for name in OPPONENTS}
+    _lines(axes, run, color, scores, marker="o")
+
+
+def _results(axes: Axes, run: Run, color: str | None) -> None:
+    axes.set_ylim(0, 1.02)
+    finished = run.column("games/finished")
+    words = {"draws": "draws", "black wins": "black_wins", "white wins": "white_wins"}
+    shares = {label: run.ratio(run.column(f"games/{name}"), finished) for label, name in words.items()}
+    _lines(axes, run, color, shares)
+
+
+def _smoothed(**names: str) -> Callable[[Axes, Run, str | None], None]:
+    """Return a panel of smoothed metrics, label=name; the single curve of one run also as it was measured."""
+
+    def panel(axes: Axes, run: Run, color: str | None) -> None:
+        if len(names) == 1 and color is None:
+            values = run.column(next(iter(names.values())))
+            if np.isfinite(values).any():
+                axes.plot(run.steps, values, color="C0", alpha=0.25, linewidth=0.8, label="_measured")
+        columns = {label.replace("_", " "): run.smooth(run.column(name)) for label, name in names.items()}
+        _lines(axes, run, color, columns)
+
+    return panel
+
+
+_PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
+    "evaluation: score": _evaluation,
+    "results of the training games": _results,
+    "length of the training games, plies": _smoothed(length="games/length"),
+    "entropy of the policy, nats": _smoothed(entropy="policy/entropy"),
+    "losses": _smoothed(policy="loss/policy", value="loss/value"),
+    "KL and clipped share": _smoothed(KL="policy/approx_kl", clipped="policy/clip_fraction"),
+    "explained variance of the value": _smoothed(explained="value/explained_variance"),
+    "moves per second": _smoothed(speed="speed/steps_per_second"),
+}

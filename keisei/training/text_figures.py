@@ -1,0 +1,81 @@
+"""Numbers, times, shares, curves and bars as text, for consoles."""
+
+import math
+from collections.abc import Sequence
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def duration(seconds: float) -> str:
+    """Return "7:05", "1:02:30" or, for NaN, "–"."""
+    if not math.isfinite(seconds):
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def number(value: float) -> str:
+    """Return a number in at most 8 characters, "–" for what is absent or not finite."""
+    if not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}" if size < 1e6 else f"{value:.1e}"
+    if size >= 100:
+        return f"{value:.1f}"
+    if size >= 1:
+        return f"{value:.3f}"
+    return f"{value:.4f}" if size >= 1e-3 or size == 0 else f"{value:.1e}"
+
+
+def quantity(value: float) -> str:
+    """Return a count or a rate without decimals above 10, "–" for what is not finite."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def percent(share: float) -> str:
+    """Return "74 %", or "–" for NaN."""
+    return f"{share * 100:.0f} %" if math.isfinite(share) else "–"
+
+
+def sparkline(values: Sequence[float], width: int, rows: int = 1) -> list[str]:
+    """Return the values as rows of blocks between their least and their greatest; NaN is a gap.
+
+    More values than the width has columns are squeezed: a column is the mean of its share of them.
+    """
+    shown = _squeezed(values, width)
+    finite = [value for value in shown if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    levels = []
+    for value in shown:
+        if not math.isfinite(value):
+            levels.append(0)
+        elif high > low:
+            levels.append(1 + round((value - low) / (high - low) * (8 * rows - 1)))
+        else:
+            levels.append(4 * rows)
+    return [
+        "".join(BLOCKS[min(max(level - 8 * row, 0), 8)] for level in levels) for row in reversed(range(rows))
+    ]
+
+
+def _squeezed(values: Sequence[float], width: int) -> list[float]:
+    if len(values) <= width:
+        return list(values)
+    means = []
+    for column in range(width):
+        share = values[column * len(values) // width : (column + 1) * len(values) // width]
+        finite = [value for value in share if math.isfinite(value)]
+        means.append(sum(finite) / len(finite) if finite else math.nan)
+    return means
+
+
+def bar(share: float, width: int) -> str:
+    """Return a horizontal bar, to an eighth of a column."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, part = divmod(eighths, 8)
+    return "█" * full + (EIGHTHS[part] if part else "")

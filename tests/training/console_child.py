@@ -1,0 +1,38 @@
+"""A run of 50 updates with a console, in a process of its own: console_child.py MODE HALFWAY.
+
+HALFWAY is what happens after 25 updates: "wait" for a line on stdin, "raise", "interrupt" or "exit".
+"""
+
+import os
+import signal
+import sys
+
+from fake_run import FACTS, STEPS, UPDATES, fake_metrics
+
+from keisei.shogi import ShogiGame
+from keisei.training.console import Mode, make_console
+
+
+def main(mode: Mode, halfway: str) -> None:
+    game = ShogiGame()
+    console = make_console(mode, sys.stdout)
+    console.start(FACTS)
+    for update in range(1, UPDATES + 1):
+        console.update(update * STEPS, fake_metrics(update), game.__str__)
+        if update == UPDATES // 2:
+            console.notice("halfway there")
+            print("printed by someone else")
+            if halfway == "wait":
+                sys.stdin.readline()
+            elif halfway == "raise":
+                raise RuntimeError("the trainer fell over")
+            elif halfway == "interrupt":
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                os.kill(os.getpid(), signal.SIGINT)
+            elif halfway == "exit":
+                sys.exit(3)
+    console.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])  # type: ignore[arg-type]

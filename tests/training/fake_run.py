@@ -1,0 +1,75 @@
+"""Metrics as a run of some minutes gives them: a player that begins to win instead of drawing."""
+
+import math
+import random
+from collections.abc import Mapping
+
+from keisei.training.console import RunFacts
+
+STEPS = 4096
+UPDATES = 50
+FACTS = RunFacts(
+    run_path="runs/2026-05-01_120000",
+    total_steps=STEPS * 100,
+    start_step=0,
+    parameters=84_321,
+    device="cpu, 2 threads, float32, channels last",
+    seed=7,
+)
+
+
+def fake_metrics(update: int) -> Mapping[str, float]:
+    """The metrics of an update, counted from 1; every tenth has an evaluation."""
+    random_numbers = random.Random(update)
+    done = update / 100
+    finished = 20 + round(30 * done) + random_numbers.randrange(5)
+    draws = round(finished * (0.74 - 0.6 * done))
+    black = (finished - draws) // 2
+    seconds = 2.0 + random_numbers.random() / 5
+    metrics = {
+        "loss/policy": -0.004 - 0.01 * random_numbers.random(),
+        "loss/value": 0.21 - 0.12 * done + 0.02 * random_numbers.random(),
+        "loss/total": 0.07 + 0.02 * random_numbers.random(),
+        "policy/entropy": 4.1 - 1.9 * done + 0.05 * random_numbers.random(),
+        "policy/approx_kl": 0.004 + 0.01 * random_numbers.random(),
+        "policy/clip_fraction": 0.05 + 0.1 * random_numbers.random(),
+        "value/explained_variance": math.tanh(2 * done) - 0.05 * random_numbers.random(),
+        "update/grad_norm": 0.8 + random_numbers.random(),
+        "update/minibatches": 16.0,
+        "update/skipped": 0.0,
+        "update/early_stop": 0.0,
+        "schedule/learning_rate": 1e-3 * (1 - 0.8 * done),
+        "schedule/entropy_coef": 0.01,
+        "schedule/material_reward": 0.003 * max(1 - done / 0.6, 0.0),
+        "games/finished": float(finished),
+        "games/length": 231.0 - 120 * done + 10 * random_numbers.random(),
+        "games/black_wins": float(black),
+        "games/white_wins": float(finished - draws - black),
+        "games/draws": float(draws),
+        "games/late_starts": 3.0,
+        "games/by_checkmate": float(finished - draws - 1),
+        "games/by_no_legal_move": 0.0,
+        "games/by_repetition": 2.0,
+        "games/by_perpetual_check": 0.0,
+        "games/by_declaration": 1.0,
+        "games/by_maximum_length": float(draws - 2),
+        "speed/steps_per_second": STEPS / seconds,
+        "speed/games_per_second": finished / seconds,
+        "time/env": 0.06,
+        "time/inference": 0.42,
+        "time/sampling": 0.05,
+        "time/encode": 0.08,
+        "time/update": seconds - 0.7,
+        "time/checkpoint": 0.02 if update % 20 == 0 else 0.0,
+        "time/evaluation": 0.0,
+        "time/other": 0.07,
+        "progress/updates": float(update),
+        "progress/games": 35.0 * update,
+    }
+    if update % 10 == 0:
+        metrics["time/evaluation"] = 6.0
+        for opponent, score in (("random", 0.5 + 0.49 * done), ("greedy", 0.02 + 0.6 * done)):
+            metrics[f"evaluation/{opponent}_score"] = score
+            metrics[f"evaluation/{opponent}_draws"] = 0.5 - 0.4 * done
+            metrics[f"evaluation/{opponent}_length"] = 180.0 - 90 * done
+    return metrics

@@ -1,0 +1,271 @@
+"""Consoles: the picture in a real terminal, the lines in a log."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fake_run import FACTS, STEPS, UPDATES, fake_metrics
+from terminal import Terminal
+
+from keisei.training.console import (
+    Console,
+    PlainConsole,
+    RichConsole,
+    SilentConsole,
+    make_console,
+)
+
+CHILD = Path(__file__).with_name("console_child.py")
+COLOR = re.compile(r"\x1b\[[\d;]*\b(3[0-7]|9[0-7])[;m]")
+NARROW, WIDE = (80, 24), (200, 60)
+
+
+class Session:
+    """A child in a pseudo-terminal, and what its terminal shows."""
+
+    def __init__(self, size: tuple[int, int], halfway: str, environment: dict[str, str]) -> None:
+        self.master, slave = pty.openpty()
+        self.terminal = Terminal(*size)
+        self.output = ""
+        self._pending = b""
+        self.resize(size)
+        self.process = subprocess.Popen(
+            [sys.executable, CHILD, "auto", halfway],
+            stdin=subprocess.PIPE,
+            stdout=slave,
+            stderr=slave,
+            env={"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONUTF8": "1", **environment},
+        )
+        os.close(slave)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        self.terminal.resize(*size)
+
+    def read(self) -> bool:
+        """Read on; False when the child has gone."""
+        try:
+            self._pending += os.read(self.master, 65536)
+        except OSError:  # how Linux tells that nobody holds the other end any more
+            return False
+        text = self._pending.decode("utf-8", errors="ignore")
+        self._pending = self._pending[len(text.encode()) :]
+        self.output += text
+        self.terminal.feed(text)
+        return True
+
+    def read_until(self, done: Callable[[str], bool]) -> None:
+        while not done(self.terminal.text):
+            assert self.read(), self.output
+
+    def finish(self) -> int:
+        while self.read():
+            pass
+        return self.process.wait(timeout=20)
+
+
+@contextmanager
+def session(size: tuple[int, int], halfway: str, **environment: str) -> Iterator[Session]:
+    opened = Session(size, halfway, environment)
+    try:
+        yield opened
+    finally:
+        opened.process.kill()
+        opened.process.wait()
+        assert opened.process.stdin is not None
+        opened.process.stdin.close()
+        os.close(opened.master)
+
+
+@pytest.mark.parametrize(("first", "second"), [(NARROW, WIDE), (WIDE, NARROW), ((200, 40), (100, 40))])
+def test_the_picture_fits_the_terminal_also_after_a_resize(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    with session(first, "wait") as child:
+        child.read_until(lambda text: "halfway there" in text and text.rstrip().endswith(bottom(first[0])))
+        assert not child.terminal.cursor_shown
+        check_picture(child.terminal, board=first[0] == 200)
+        assert "102,400 of 409,600 moves" in child.terminal.text
+        assert "random   60 %  at move 81,920" in child.terminal.text
+        child.resize(second)
+        assert child.process.stdin is not None
+        child.process.stdin.write(b"\n")
+        child.process.stdin.flush()
+        assert child.finish() == 0
+        check_picture(child.terminal, board=second[0] == 200)
+        assert child.terminal.text.startswith("Keisei 形勢")
+        assert "204,800 of 409,600 moves" in child.terminal.text
+        assert "random   74 %  at move 204,800" in child.terminal.text
+        assert "before 70 %; draws 30 %, 135 plies" in child.terminal.text
+        assert child.terminal.cursor_shown
+        assert "printed by someone else" in child.output
+
+
+def check_picture(terminal: Terminal, board: bool) -> None:
+    text = terminal.text
+    for title in ("Keisei 形勢", "─ learning", "─ results of 20", "─ where the time goes", "─ evaluation"):
+        assert text.count(title) == 1, f"{title} in\n{text}"
+    for fact in ("entropy", "explained", "maximum length", "halfway there", "to go", FACTS.run_path):
+        assert fact in text, text
+    assert ("v玉" in text) == board
+    assert text.rstrip().splitlines()[-1] == bottom(terminal.columns)
+
+
+def bottom(columns: int) -> str:
+    """The last row of a whole picture."""
+    return "╰" + "─" * (columns - 2) + "╯"
+
+
+@pytest.mark.parametrize(
+    ("halfway", "code", "says"),
+    [
+        ("raise", 1, "RuntimeError: the trainer fell over"),
+        ("interrupt", -2, "KeyboardInterrupt"),
+        ("exit", 3, "halfway there"),
+    ],
+)
+def test_the_terminal_is_given_back_however_the_process_ends(halfway: str, code: int, says: str) -> None:
+    with session(NARROW, halfway) as child:
+        assert child.finish() == code
+        assert "\x1b[?25l" in child.output
+        assert child.terminal.cursor_shown
+        assert says in child.output
+
+
+def test_no_color_is_respected() -> None:
+    with session(NARROW, "none") as colored, session(NARROW, "none", NO_COLOR="1") as plain:
+        assert (colored.finish(), plain.finish()) == (0, 0)
+        assert COLOR.search(colored.output)
+        assert not COLOR.search(plain.output)
+        assert "─ learning" in plain.terminal.text
+
+
+def test_a_dumb_terminal_gets_lines() -> None:
+    with session(NARROW, "none", TERM="dumb") as child:
+        assert child.finish() == 0
+        assert "\x1b" not in child.output
+        assert f"moves 0 to {FACTS.total_steps:,}" in child.output
+
+
+def test_the_board_is_asked_for_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    now = [0.0]
+    console = RichConsole(io.StringIO(), lambda: now[0])
+
+    def board() -> str:
+        asked.append(now[0])
+        return "board"
+
+    def play(seconds: float) -> None:
+        for update in range(1, 9):
+            console.update(update * STEPS, fake_metrics(update), board)
+            now[0] += seconds
+
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("LINES", "40")
+    console.start(FACTS)
+    play(0.25)
+    assert asked == [0.0, 1.0]
+    play(2.0)
+    assert len(asked) == 2 + 8
+    monkeypatch.setenv("COLUMNS", "80")
+    play(2.0)
+    assert len(asked) == 2 + 8  # no room for it
+    console.close()
+
+
+def plain_lines(seconds: float, updates: int = UPDATES) -> list[str]:
+    """What a log gets of updates that take so many seconds each, without the time of day."""
+    stream, now = io.StringIO(), [0.0]
+    console = PlainConsole(stream, lambda: now[0])
+    console.start(FACTS)
+    for update in range(1, updates + 1):
+        now[0] += seconds
+        console.update(update * STEPS, fake_metrics(update), None)
+    console.close()
+    console.close()
+    lines = stream.getvalue().splitlines()
+    assert all(re.match(r"\d\d:\d\d:\d\d  \S", line) for line in lines)
+    return [line[10:] for line in lines]
+
+
+def test_a_log_begins_with_the_facts() -> None:
+    assert plain_lines(2.0)[0] == (
+        "run runs/2026-05-01_120000, seed 7, 84,321 parameters, cpu, 2 threads, float32, channels last; "
+        "moves 0 to 409,600"
+    )
+
+
+def test_a_log_has_a_line_each_ten_seconds_and_the_first_and_the_last_update() -> None:
+    lines = [line for line in plain_lines(2.5)[1:] if not line.startswith("evaluation")]
+    steps = [int(line.split()[0].replace(",", "")) // STEPS for line in lines]
+    assert steps == [*range(1, 50, 4), 50]
+    every = [line for line in plain_lines(12.0)[1:] if not line.startswith("evaluation")]
+    assert len(every) == 50
+    assert [line.split()[0] for line in plain_lines(12.0, updates=1)[1:]] == ["4,096"]
+
+
+def test_a_line_tells_what_an_update_was_like() -> None:
+    first, *_, last = (line for line in plain_lines(2.0) if line.startswith("evaluation"))
+    assert first == "evaluation at 40,960: random 55 % (draws 46 %); greedy 8 % (draws 46 %)"
+    assert last == (
+        "evaluation at 204,800: random 74 % (draws 30 %, before 70 %); greedy 32 % (draws 30 %, before 26 %)"
+    )
+    line = plain_lines(2.0, updates=49)[-1]
+    assert line.startswith("200,704 (49.0 %)  ")
+    fields = [re.sub(r"^(.*) moves/s$", "moves/s", field) for field in line.split("  ")[1:]]
+    assert fields[:2] == ["moves/s", "1:42 to go"]
+    assert [field.split()[0] for field in fields[2:]] == [
+        "policy",
+        "value",
+        "entropy",
+        "KL",
+        "draws",
+        "length",
+    ]
+    window = [fake_metrics(update) for update in range(30, 50)]
+    draws = sum(metrics["games/draws"] for metrics in window)
+    finished = sum(metrics["games/finished"] for metrics in window)
+    assert fields[5] == f"KL {window[-1]['policy/approx_kl']:.4f}"
+    assert fields[6:] == [f"draws {100 * draws / finished:.0f} %", "length 188"]
+
+
+def test_notices_are_printed_at_once() -> None:
+    stream = io.StringIO()
+    console: Console = PlainConsole(stream)
+    console.notice("checkpoint written")
+    assert stream.getvalue()[8:] == "  ! checkpoint written\n"
+
+
+@pytest.mark.parametrize("mode", ["auto", "plain"])
+def test_a_stream_that_is_no_terminal_gets_no_control_codes(mode: str) -> None:
+    done = subprocess.run([sys.executable, CHILD, mode, "none"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "  ! halfway there\n" in done.stdout
+
+
+def test_off_shows_nothing() -> None:
+    stream = io.StringIO()
+    console = make_console("off", stream)
+    assert isinstance(console, SilentConsole)
+    console.start(FACTS)
+    console.update(STEPS, fake_metrics(1), None)
+    console.notice("unseen")
+    console.close()
+    assert stream.getvalue() == ""
+
+
+def test_rich_can_be_asked_for_without_a_terminal() -> None:
+    assert isinstance(make_console("rich", io.StringIO()), RichConsole)
+    assert isinstance(make_console("auto", io.StringIO()), PlainConsole)

@@ -1,0 +1,160 @@
+"""Plots of runs: what is drawn, what is refused, and that equal metrics give equal pictures."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from fake_run import STEPS, fake_metrics
+
+from keisei.training.metrics import JsonlSink, MetricsError
+from keisei.training.plot import Run, plot_run, plot_runs
+
+COMMAND = Path(sys.executable).parent / "keisei"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def a_run(path: Path, *updates: Mapping[str, float]) -> Path:
+    """A run's directory with the metrics of 60 updates, or of those given."""
+    path.mkdir()
+    sink = JsonlSink(path / "metrics.jsonl", None)
+    for index, metrics in enumerate(updates or map(fake_metrics, range(1, 61)), start=1):
+        sink.record(index * STEPS, metrics)
+    sink.close()
+    return path
+
+
+def words(svg: Path) -> list[str]:
+    """What is written in a picture: matplotlib leaves it in comments beside the outlines."""
+    ET.parse(svg)
+    return re.findall(r"<!-- (.*?) -->", svg.read_text(encoding="utf-8"))
+
+
+def curves(svg: Path) -> int:
+    """How many lines are drawn in the panels: those that are clipped to one."""
+    return len(re.findall(r'<path d="[^"]*" clip-path="[^"]*" style="fill: none', svg.read_text()))
+
+
+def test_a_run_is_drawn_into_its_own_directory(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "first")
+    assert plot_run(run) == run / "plots" / "curves.png"
+    assert (run / "plots" / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_every_panel_has_its_curves(tmp_path: Path) -> None:
+    svg = plot_run(a_run(tmp_path / "first"), tmp_path / "out" / "first.svg")
+    written = words(svg)
+    for word in (
+        "first",
+        "against random",
+        "against greedy",
+        "draws",
+        "black wins",
+        "length of the training games, plies",
+        "entropy of the policy, nats",
+        "losses",
+        "KL and clipped share",
+        "explained variance of the value",
+        "moves per second",
+    ):
+        assert word in written, word
+    assert "nothing yet" not in written
+
+
+def test_a_run_without_games_and_evaluations_is_drawn(tmp_path: Path) -> None:
+    bare = [
+        {
+            name: value
+            for name, value in fake_metrics(update).items()
+            if not name.startswith(("games", "eval"))
+        }
+        for update in range(1, 4)
+    ]
+    written = words(plot_run(a_run(tmp_path / "bare", *bare), tmp_path / "bare.svg"))
+    assert written.count("nothing yet") == 3
+    one = words(plot_run(a_run(tmp_path / "one", {"loss/policy": float("nan")}), tmp_path / "one.svg"))
+    assert one.count("nothing yet") == 8
+
+
+def test_several_runs_share_the_panels(tmp_path: Path) -> None:
+    runs = [a_run(tmp_path / name) for name in ("seed1", "seed2", "seed3")]
+    together = plot_runs(runs, tmp_path / "together.svg")
+    alone = plot_runs(runs[:1], tmp_path / "alone.svg")
+    written = words(together)
+    assert [written.count(name) for name in ("seed1", "seed2", "seed3", "3 runs")] == [1, 1, 1, 1]
+    assert written.count("against random") == 1
+    smooth, measured = 12, 4  # curves of one run; several are drawn without what was measured
+    assert curves(alone) - curves(plot_runs([a_run(tmp_path / "no", {})], tmp_path / "no.svg")) >= smooth
+    assert curves(together) - curves(alone) >= 2 * smooth - measured
+
+
+def test_equal_metrics_give_equal_pictures(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "first")
+    for suffix in (".svg", ".png"):
+        first, second = (plot_run(run, tmp_path / f"{name}{suffix}").read_bytes() for name in "ab")
+        assert first == second
+    assert b"<dc:date>" not in (tmp_path / "a.svg").read_bytes()
+    assert plot_run(a_run(tmp_path / "other", fake_metrics(1)), tmp_path / "c.svg").read_bytes() != first
+
+
+def test_smoothing_is_a_mean_over_the_last_updates(tmp_path: Path) -> None:
+    rows = [{"games/finished": 1.0 + (index % 2), "games/draws": float(index % 2)} for index in range(100)]
+    run = Run.read(a_run(tmp_path / "long", *rows))
+    shares = run.ratio(run.column("games/draws"), run.column("games/finished"))
+    assert list(shares[:4]) == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 3])
+    assert list(run.smooth(run.column("games/finished"))[:3]) == pytest.approx([1.0, 1.5, 1.5])
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MetricsError, match=r"missing is no run: expected a file metrics\.jsonl in it$"):
+        plot_run(tmp_path / "missing")
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(MetricsError, match=r"metrics\.jsonl is empty: the run has not finished an update$"):
+        plot_run(tmp_path)
+    with pytest.raises(MetricsError, match=r"expected a name that ends in \.png or \.svg$"):
+        plot_run(a_run(tmp_path / "first"), tmp_path / "first.gif")
+    with pytest.raises(ValueError, match=r"^expected at least one run to plot, got none$"):
+        plot_runs([], tmp_path / "none.svg")
+    assert not list(tmp_path.rglob("*.png"))
+
+
+def keisei(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_names_the_picture_it_has_drawn(tmp_path: Path) -> None:
+    first, second = a_run(tmp_path / "first"), a_run(tmp_path / "second")
+    done = keisei("plot", first)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{first}/plots/curves.png\n", "")
+    done = keisei("plot", first, second, "--out", tmp_path / "both.svg")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{tmp_path}/both.svg\n", "")
+    assert "2 runs" in words(tmp_path / "both.svg")
+
+
+def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "first")
+    for arguments, says in (
+        (("plot", tmp_path / "missing"), "missing is no run"),
+        (("plot", run, "--out", tmp_path / "first.gif"), "expected a name that ends in .png or .svg"),
+        (("plot", run, run), "--out is missing: expected a file for the picture of 2 runs"),
+    ):
+        done = keisei(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("keisei: ")
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_help_loads_neither_torch_nor_matplotlib() -> None:
+    code = (
+        "import sys; sys.argv = ['keisei', '--help']\n"
+        "from keisei.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'torch', 'matplotlib', 'numpy'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert "plot" in done.stdout
