@@ -49,14 +49,18 @@ def test_the_undisturbed_run_did_what_it_should(finished: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(finished: Path, tmp_path: Path) -> None:
+def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
+    finished: Path, tmp_path: Path
+) -> None:
     moments = random.Random(1)
     kills = 0
     while True:
         checkpoints = tmp_path / "runs"
         resumable = any(checkpoints.glob("*/checkpoints/step_*"))
         if not resumable and checkpoints.exists():
-            for run in checkpoints.iterdir():  # killed before the first checkpoint: there is nothing to resume
+            for (
+                run
+            ) in checkpoints.iterdir():  # killed before the first checkpoint: there is nothing to resume
                 subprocess.run(["rm", "-r", str(run)], check=True)
         overrides = [] if resumable else [*SMALL, "run.keep_checkpoints=100"]
         process = start(tmp_path, resume=resumable, overrides=overrides)
@@ -120,7 +124,9 @@ with StopRequest(lambda name: print("first", name, flush=True), lambda: print("l
     os.kill(os.getpid(), signal.SIGTERM)
     print("not reached", flush=True)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout) == (143, "first SIGINT\nleaving\n")
 
 
@@ -177,7 +183,9 @@ def test_a_safe_change_is_told(finished: Path, tmp_path: Path) -> None:
 
 
 def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
-    first = start(tmp_path, resume=False, overrides=[*SMALL, "training.total_timesteps=1000000000", "run.name=one"])
+    first = start(
+        tmp_path, resume=False, overrides=[*SMALL, "training.total_timesteps=1000000000", "run.name=one"]
+    )
     try:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("runs/one/checkpoints/step_*")):
@@ -209,8 +217,13 @@ def test_weights_that_are_not_finite_stop_the_run_with_a_dump(finished: Path, tm
 
 
 def test_a_disk_that_is_full_does_no_harm(tmp_path: Path) -> None:
-    limit = "import resource, sys, os; resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", limit, KEISEI, "train", "--config", "tiny", *SMALL, "training.total_timesteps=1024"]
+    limit = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    training = ["train", "--config", "tiny", *SMALL, "training.total_timesteps=1024"]
+    command = [sys.executable, "-c", limit, KEISEI, *training]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert re.search(r"step_000000000512 cannot be written: .*; the run goes on", done.stdout)

@@ -14,7 +14,7 @@ from keisei.training.checkpoint import Checkpoint, newest_checkpoint
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 
-# Some seconds of training with everything in it: decisive games, late starts, material, a schedule, evaluations.
+# Some seconds of training with everything in it: decisive games, late starts, material, evaluations.
 SMALL = [
     "training.total_timesteps=6144",
     "training.games=16",
@@ -34,7 +34,9 @@ SMALL = [
 ]
 
 
-def keisei(*arguments: str, cwd: Path, timeout: float = 120, **options: Any) -> "subprocess.CompletedProcess[str]":
+def keisei(
+    *arguments: str, cwd: Path, timeout: float = 120, **options: Any
+) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end."""
     return subprocess.run(
         [KEISEI, *arguments], cwd=cwd, timeout=timeout, capture_output=True, text=True, check=False, **options
@@ -55,7 +57,7 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
 
 
 def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
-    """Start a run in a process of its own, from a server that has torch loaded already; it starts in no time."""
+    """Start a run in a process of its own, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["keisei.training.run"])
     process = context.Process(target=_in_child, args=(str(folder), resume, overrides))
