@@ -1,0 +1,121 @@
+"""End-to-end speed of training in one process: python bench/train.py --rounds 5
+
+Every contestant takes turns, an epoch of 4,096 moves at a time: 64 games of 64 moves, minibatches of 256, one
+pass.
+
+network alone: the passes of that epoch with nothing around them, that is forward passes over 64 positions
+    and, over 256, forward, backward and Adam. What training takes longer than that is the share outside the
+    network.
+MaskablePPO: sb3-contrib's, with the same network, the same numbers, and our own vector of games behind
+    stable-baselines3's interface (pip install sb3-contrib). Its advantages are those of one player: it does
+    the same work here, and would not learn the game.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from contest import Contest, report, rounds_from_arguments
+
+from keisei.config_schema import AppConfig
+from keisei.core.models import model_factory
+from keisei.training.device import cores
+from keisei.training.trainer import Trainer
+
+try:
+    import peer_sb3
+except ImportError:
+    HAS_SB3 = False
+else:
+    HAS_SB3 = True
+
+NETWORKS = {"3×32": (3, 32), "4×64": (4, 64)}
+
+
+def config_of(network: str) -> AppConfig:
+    """Return the default config with another network, in the formats that are fast on CPUs."""
+    blocks, channels = NETWORKS[network]
+    return AppConfig.model_validate(
+        {
+            "model": {"blocks": blocks, "channels": channels},
+            "training": {
+                "total_timesteps": 10**9,
+                "games": 64,
+                "steps_per_epoch": 4096,
+                "minibatch_size": 256,
+            },
+            "run": {"channels_last": "on", "precision": "float32"},
+        }
+    )
+
+
+def training(network: str, threads: int) -> Callable[[], float]:
+    """Return a function that trains for an epoch and returns moves per second."""
+    trainer = Trainer(config_of(network), torch.device("cpu"))
+
+    def epoch() -> float:
+        torch.set_num_threads(threads)
+        start = time.perf_counter()
+        collected = trainer.self_play.rollout(trainer.agent, trainer.steps_of_next_epoch())
+        trainer.perform_ppo_update([collected.segment])
+        return 4096 / (time.perf_counter() - start)
+
+    epoch()
+    return epoch
+
+
+def network_alone(network: str, threads: int) -> Callable[[], float]:
+    """Return a function that makes an epoch's passes of the network and returns moves per second."""
+    model = model_factory(config_of(network).model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    played, learned = (torch.rand(n, 46, 9, 9).to(memory_format=torch.channels_last) for n in (64, 256))
+
+    def epoch() -> float:
+        torch.set_num_threads(threads)
+        start = time.perf_counter()
+        with torch.inference_mode():
+            for _ in range(64 + 1):  # one more for the values at the end
+                model(played)
+        for _ in range(4096 // 256):
+            logits, values = model(learned)
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward([logits, values], [torch.ones_like(logits), torch.ones_like(values)])
+            optimizer.step()
+        return 4096 / (time.perf_counter() - start)
+
+    epoch()
+    return epoch
+
+
+def outside(network: str, threads: int, rounds: int) -> None:
+    """Print the share of the time that training spends outside the network."""
+    whole, alone = training(network, threads), network_alone(network, threads)
+    shares = []
+    for _ in range(rounds):
+        speed_alone, speed = alone(), whole()
+        shares.append(1 - speed / speed_alone)
+    median = statistics.median(shares)
+    print(f"  {network}, {threads} threads: {median:.1%} of the time outside the network", flush=True)
+
+
+def main() -> None:
+    """Print the contests."""
+    rounds = rounds_from_arguments(__doc__)
+    many = cores()
+    for network in NETWORKS:
+        contest: Contest = {
+            f"keisei, {many} threads": training(network, many),
+            "keisei, 1 thread": training(network, 1),
+            f"keisei's network alone, {many} threads": network_alone(network, many),
+        }
+        if HAS_SB3:
+            contest[f"MaskablePPO, {many} threads"] = peer_sb3.maskable_ppo(config_of(network), many)
+        report(f"training end to end, {network}", "moves/s", contest, rounds)
+    print("\noutside the network")
+    for network in NETWORKS:
+        outside(network, many, rounds)
+
+
+if __name__ == "__main__":
+    main()
