@@ -18,6 +18,13 @@ MAY_IMPORT = {
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
     "keisei.core": {"keisei.shogi"},
+    "keisei.training": {
+        "keisei.shogi",
+        "keisei.core",
+        "keisei.config_schema",
+        "keisei.config_files",
+        "keisei.evaluation",
+    },
     "keisei.utils": {"keisei.core"},
     "keisei.cli": {"keisei.shogi"},
 }

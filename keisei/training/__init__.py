@@ -1,0 +1,1 @@
+"""Training: the loop, and the files that a run leaves behind."""
