@@ -1,4 +1,9 @@
-"""A small checkpoint, and how two are compared."""
+"""A small checkpoint, how two are compared, and a disk that fails."""
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -30,3 +35,16 @@ def assert_same(left: Checkpoint, right: Checkpoint) -> None:
             assert tensor.contiguous().view(-1).view(torch.uint8).tolist() == (
                 other.contiguous().view(-1).view(torch.uint8).tolist()
             )
+
+
+@contextmanager
+def files_no_longer_than(size: int) -> Iterator[None]:
+    """Make this process unable to write more into a file: a real failure halfway, on any machine."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
