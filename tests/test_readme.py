@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/engine.md", "docs/shogi.md"]
+DOCUMENTS = ["README.md", "docs/checkpoints.md", "docs/engine.md", "docs/shogi.md"]
 BIN = Path(sys.executable).parent
 
 

@@ -215,7 +215,8 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, name: str, kind: str
         os.mkfifo(path / name)
     else:
         (path / name).symlink_to("/dev/zero")
-    refused(path, name)
+    message = refused(path, name)
+    assert kind != "pipe" or f"{name} is not a regular file" in message
 
 
 def test_a_path_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -283,21 +284,35 @@ def test_a_forged_file_with_the_right_hash_is_refused(tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "words"),
     [
-        {"files": {"../elsewhere.bin": {"bytes": 0, "sha256": ""}}},
-        {"files": {"state.json": {"bytes": 10**30, "sha256": ""}}},
-        {"files": {"state.json": 3}},
-        {"files": {}},
-        {"files": []},
-        {"step": -7},
-        {"step": "7"},
-        {"step": 7.0},
+        ({"files": {"/elsewhere.bin": {"bytes": 0, "sha256": ""}}}, "manifest.json is damaged"),
+        ({"files": {"../elsewhere.bin": {"bytes": 0, "sha256": ""}}}, "manifest.json is damaged"),
+        ({"files": {"state.json": {"bytes": "3", "sha256": ""}}}, "manifest.json is damaged"),
+        ({"files": {"state.json": 3}}, "manifest.json is damaged"),
+        ({"files": []}, "manifest.json is damaged"),
+        ({"files": {}}, "manifest.json does not name state.json"),
+        (
+            {"files": {"state.json": {"bytes": 10**30, "sha256": ""}}},
+            f"state.json has 3 bytes, expected {10**30}",
+        ),
+        ({"files": {"state.json": {"bytes": 3, "sha256": ""}}}, "state.json is damaged"),
+        ({"step": "7"}, "manifest.json is damaged"),
+        ({"step": 7.0}, "manifest.json is damaged"),
+        ({"step": -7}, "manifest.json says step -7"),
     ],
 )
-def test_a_forged_manifest_with_the_right_checksum_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    path = save_checkpoint(tmp_path, tiny()).rename(tmp_path / "other")
+def test_a_forged_manifest_with_the_right_checksum_is_refused(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    path = save_checkpoint(tmp_path, Checkpoint(7, {}, {}, {})).rename(tmp_path / "other")
     body = json.loads((path / "manifest.json").read_bytes())
     del body["manifest_sha256"]
     write_sealed(path, {**body, **change})
-    refused(path, "")
+    assert words in refused(path, "")
+
+
+def test_a_huge_manifest_is_refused_unread(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, tiny())
+    os.truncate(path / "manifest.json", 1 << 40)
+    assert "manifest.json has 1099511627776 bytes, expected 1048576" in refused(path, "manifest.json")

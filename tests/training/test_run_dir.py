@@ -97,9 +97,10 @@ def test_a_directory_with_something_else_is_refused_and_left_alone(tmp_path: Pat
 
 def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
     (tmp_path / "fast").mkdir()
-    (tmp_path / "fast" / "lock").write_text("1\n")  # of a process that was killed at once
+    (tmp_path / "fast" / "lock").write_text("123456789012\n")  # of a process that was killed at once
     (tmp_path / "fast" / ".tmp-config.yaml-0").touch()
     with begin(tmp_path, "fast") as run:
+        assert (run.path / "lock").read_text() == f"{os.getpid()}\n"
         assert set(os.listdir(run.path)) == {"lock", "config.yaml", "run.json", "checkpoints", "plots"}
 
 
