@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/configuration.md", "docs/engine.md", "docs/shogi.md"]
+DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in ("checkpoints", "configuration", "engine", "shogi"))]
 BIN = Path(sys.executable).parent
 
 

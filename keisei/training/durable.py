@@ -1,0 +1,82 @@
+"""Files that are whole or not there: written aside, brought to the disk, then renamed.
+
+What is being written or removed has a name that begins with `.tmp-`. After a crash such leftovers mean
+nothing, and `sweep` removes them. Everything here raises OSError; the callers say it in their own words.
+"""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+TEMPORARY = ".tmp-"
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write or replace a file so that a crash at any moment leaves the old or the new content, whole."""
+    aside = temporary_beside(path)
+    try:
+        write_new(aside, data)
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that does not exist yet, and bring it to the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: Path) -> None:
+    """Bring the names in a directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return a new temporary name in the directory of a path."""
+    return path.with_name(f"{TEMPORARY}{path.name}-{secrets.token_hex(4)}")
+
+
+def remove_whole(path: Path) -> None:
+    """Remove a directory so that a crash on the way leaves nothing that looks like it."""
+    aside = temporary_beside(path)
+    os.rename(path, aside)
+    sync_directory(path.parent)
+    _remove(aside)
+
+
+def sweep(parent: Path) -> None:
+    """Remove what an interrupted write or removal has left in a directory."""
+    for leftover in parent.glob(f"{TEMPORARY}*"):
+        _remove(leftover)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def free_bytes(path: Path) -> int | None:
+    """Return the room that a user has on the disk of a directory, None where the system does not say."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
+
+
+def reason(error: OSError) -> str:
+    """Return the system's words for an error, and the file that they are about."""
+    return f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
