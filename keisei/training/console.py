@@ -128,6 +128,7 @@ class RichConsole:
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
         self._console = rich.console.Console(file=stream, force_terminal=True, highlight=False, emoji=False)
         self._clock = clock
+        self._size = self._console.size
         self._picture: _Picture | None = None  # between start and close
         self._live: Live | None = None  # the same
 

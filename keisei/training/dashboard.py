@@ -53,7 +53,8 @@ class Plan:
         lower = lower if lower >= 5 else 0  # two borders and three rows at least
         curve_rows = min(max((room - lower - 2) // len(CURVES), 1), 6)
         upper = curve_rows * len(CURVES) + 2
-        board = width >= 80 + BOARD_WIDTH and upper + lower >= BOARD_HEIGHT
+        fits = width >= 80 + BOARD_WIDTH and upper + lower >= BOARD_HEIGHT
+        board = fits and notices == NOTICES  # the first thing to go
         return cls(curve_rows, lower, notices, board)
 
 

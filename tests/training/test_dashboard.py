@@ -65,7 +65,9 @@ def test_a_board_keeps_its_shape_beside_the_panels() -> None:
     assert all(f"notice {number}" in "\n".join(lines) for number in range(1, 6))
 
 
-def test_a_board_needs_117_columns() -> None:
+def test_a_board_needs_117_columns_and_29_rows() -> None:
+    assert all("手数" not in "".join(drawn(120, height)) for height in range(16, 29))
+    assert "手数" in "".join(drawn(120, 29))
     assert "手数" not in "".join(drawn(116, 40))
     assert "手数" in "".join(drawn(117, 40))
 
