@@ -179,8 +179,7 @@ def play_match(
         return _Table(color, black, white, vector, pairs, keep_games)
 
     tables = seat(Color.BLACK, player, opponent), seat(Color.WHITE, opponent, player)
-    stopped = False
-    finished = 0
+    stopped, finished = False, 0
     while finished < games:
         if stopped := should_stop is not None and should_stop():
             break

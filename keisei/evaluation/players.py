@@ -70,8 +70,6 @@ class GreedyPlayer:
 
     def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
         """Return the greediest action for each of these slots, int32 [len(slots)]."""
-        if not len(slots):
-            return np.empty(0, np.int32)
         offsets, actions = _legal_lists(batch, slots)
         values = _capture_values(batch.packed[slots], offsets, actions)
         for row, slot in enumerate(slots.tolist()):

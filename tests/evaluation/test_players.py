@@ -1,0 +1,235 @@
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from evaluation_play import VALUES, Actions, drawn, greedy_moves, position, wins_at_once
+from reference import flip_sfen, flip_usi
+
+from keisei.evaluation import GreedyPlayer, NetworkPlayer, Player, RandomPlayer
+from keisei.shogi import ShogiGame, encoding
+from keisei.shogi.vector import Batch, VectorGames
+
+FULL_HAND = "4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1"
+PAWN_DROP_TRAP = "7nk/R8/p8/9/9/9/9/9/4K4 b P 1"  # P*1b would be mate
+
+# A position, and all the moves that win at once.
+WINS = {
+    "a drop": ("4k4/9/4P4/9/9/9/9/9/4K4 b G 1", {"G*5b"}),
+    "a drop where a pawn's is forbidden": (PAWN_DROP_TRAP.replace("b P", "b LP"), {"L*1b"}),
+    "a pawn that steps": ("7nk/R8/8P/9/9/9/9/9/4K4 b - 1", {"1c1b", "1c1b+", "9b1b", "9b1b+"}),
+    "a promotion": ("4k4/9/4P4/4L4/9/9/9/9/4K4 b - 1", {"5c5b+"}),
+    "a discovered check": ("8k/6G2/9/9/8S/9/9/9/4K3R b - 1", {"1e2d", "1e2f"}),
+    "a double check": ("3gk4/3p5/4G1K2/4L4/9/9/9/9/9 b - 1", {"5c4b"}),
+    "a stalemate": ("k8/9/9/1+R7/9/9/9/9/4K4 b - 1", {"8d8c"}),
+    "a mate that takes less than another move": ("4k4/4p4/4P4/4L4/9/r8/R8/9/4K4 b - 1", {"5c5b+"}),
+}
+
+
+class FakeChoice(NamedTuple):
+    actions: Actions
+
+
+class FakePolicy:
+    """Prefers the largest action; above temperature 0 the one that the random number points to."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], Actions]] = []
+
+    def select_action(
+        self,
+        planes: npt.NDArray[np.float32],
+        offsets: npt.NDArray[np.int32],
+        actions: Actions,
+        uniforms: npt.NDArray[np.float64],
+        temperature: float,
+    ) -> FakeChoice:
+        self.seen.append((planes, offsets, actions))
+        lists = [actions[a:b] for a, b in itertools.pairwise(offsets)]
+        if temperature == 0:
+            return FakeChoice(np.array([legal.max() for legal in lists], np.int32))
+        chosen = [legal[int(draw * len(legal))] for legal, draw in zip(lists, uniforms, strict=True)]
+        return FakeChoice(np.array(chosen, np.int32))
+
+
+def everyone() -> list[Player]:
+    return [
+        RandomPlayer(3),
+        GreedyPlayer(3),
+        NetworkPlayer(FakePolicy(), "max", 3),
+        NetworkPlayer(FakePolicy(), "drawing", 3, temperature=1.0),
+    ]
+
+
+def in_play(count: int, steps: int, starts: list[str] | None = None) -> tuple[VectorGames, Batch]:
+    """Games in the middle, some of them restarted."""
+    games, batch = VectorGames(count, seed=5, random_plies=3, starts=starts), Batch.empty(count)
+    games.observe(batch)
+    for _ in range(steps):
+        games.step(RandomPlayer(9).choose(games, batch, np.arange(count)), batch)
+    return games, batch
+
+
+def chosen_move(player: Player, games: VectorGames, batch: Batch) -> str:
+    (action,) = player.choose(games, batch, np.array([0])).tolist()
+    return str(encoding.move_of(action, games.game(0).turn))
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("what", WINS)
+def test_greedy_plays_what_wins_at_once(what: str, flip: bool) -> None:
+    sfen, winning = WINS[what]
+    if flip:
+        sfen, winning = flip_sfen(sfen), {flip_usi(move) for move in winning}
+    game = ShogiGame(sfen)
+    assert {str(move) for move in game.legal_moves() if wins_at_once(game, move)} == winning
+    seen = {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(30)}
+    assert seen == winning
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_greedy_takes_a_pawn_where_the_mate_by_a_dropped_pawn_is_forbidden(flip: bool) -> None:
+    sfen, best = PAWN_DROP_TRAP, {"9b9c", "9b9c+"}
+    if flip:
+        sfen, best = flip_sfen(sfen), {flip_usi(move) for move in best}
+    assert {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(30)} == best
+
+
+def test_greedy_plays_the_king_s_try() -> None:
+    sfen = "9/3pK4/9/9/9/9/9/9/k8 b - 1"
+    assert chosen_move(GreedyPlayer(1), *position(sfen, declaration="try")) == "5b5a"
+    assert chosen_move(GreedyPlayer(1), *position(sfen, declaration="27")) == "5b6b"  # takes the pawn
+
+
+def test_greedy_completes_a_repetition_that_the_opponent_s_checks_have_lost() -> None:
+    games, batch = position("3k5/9/9/4+R4/9/9/9/9/4K4 b - 1")
+    cycle = ["5d6d", "6a5a", "6d5d", "5a6a"] * 3
+    for move in cycle[:-1]:
+        action = encoding.action_of(move, games.game(0).turn)
+        assert games.step(np.array([action], np.int32), batch) == []
+    assert {chosen_move(GreedyPlayer(seed), games, batch) for seed in range(30)} == {"5a6a"}
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_greedy_takes_the_more_valuable_of_two_pieces(flip: bool) -> None:
+    for one, other in itertools.product(VALUES, repeat=2):
+        row = "4" + "".join(
+            f"+{piece[1].lower()}" if piece[0] == "+" else piece.lower() for piece in (one, other)
+        )
+        sfen = f"8k/9/9/{row}3/4G4/9/9/9/1K7 b - 1"
+        best = {"5e5d"} if VALUES[one] > VALUES[other] else {"5e4d"}
+        if VALUES[one] == VALUES[other]:
+            best = {"5e5d", "5e4d"}
+        if flip:
+            sfen, best = flip_sfen(sfen), {flip_usi(move) for move in best}
+        assert {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(12)} == best, (one, other)
+
+
+@pytest.mark.parametrize("starts", [None, [FULL_HAND, flip_sfen(FULL_HAND)]])
+def test_greedy_is_its_definition_in_positions_of_random_play(starts: list[str] | None) -> None:
+    games, batch = in_play(8, 0, starts)
+    checked = winning = captures = 0
+    for _ in range(120):
+        greedy = GreedyPlayer(3).choose(games, batch, np.arange(8))
+        for slot in range(8):
+            game = games.game(slot)
+            best = greedy_moves(game)
+            checked += 1
+            winning += wins_at_once(game, best[0])
+            captures += game.piece_at(best[0].to_square) is not None
+            assert greedy[slot] == drawn(best, game, 3, games.numbers[slot]), game.sfen()
+        games.step(RandomPlayer(9).choose(games, batch, np.arange(8)), batch)
+    assert checked == 960
+    assert captures > 300
+    assert winning > (20 if starts else 0)
+
+
+def test_random_draws_from_the_legal_moves_by_game_and_ply() -> None:
+    games, batch = in_play(8, 40)
+    chosen = RandomPlayer(4).choose(games, batch, np.arange(8))
+    for slot in range(8):
+        game = games.game(slot)
+        assert chosen[slot] == drawn(game.legal_moves(), game, 4, games.numbers[slot])
+
+
+@pytest.mark.parametrize("player", [RandomPlayer(1), GreedyPlayer(1)], ids=["random", "greedy"])
+def test_equal_moves_are_equally_probable(player: Player) -> None:
+    games, batch = VectorGames(3000), Batch.empty(3000)
+    games.observe(batch)
+    _, counts = np.unique(player.choose(games, batch, np.arange(3000)), return_counts=True)
+    assert len(counts) == 30
+    assert ((counts > 60) & (counts < 140)).all()  # 100 each, give or take four deviations
+
+
+@pytest.mark.parametrize("player", everyone(), ids=lambda player: player.name)
+def test_a_choice_does_not_depend_on_slots_or_other_games(player: Player) -> None:
+    games, batch = in_play(12, 90)
+    alone = [player.choose(games, batch, np.array([slot])).item() for slot in range(12)]
+    some = np.array([7, 0, 11, 3])
+    assert player.choose(games, batch, np.arange(12)).tolist() == alone
+    assert player.choose(games, batch, some).tolist() == [alone[slot] for slot in some]
+    one_slot, its_batch = (
+        VectorGames(1, seed=5, random_plies=3, first_number=games.numbers[2]),
+        Batch.empty(1),
+    )
+    one_slot.observe(its_batch)
+    for move in games.game(2).history[3:]:
+        one_slot.step(np.array([encoding.action_of(move, one_slot.game(0).turn)], np.int32), its_batch)
+    assert player.choose(one_slot, its_batch, np.array([0])).tolist() == [alone[2]]
+
+
+@pytest.mark.parametrize("player", everyone(), ids=lambda player: player.name)
+def test_actions_are_int32_also_for_no_slots(player: Player) -> None:
+    games, batch = in_play(2, 1)
+    for slots in (np.arange(2), np.arange(0)):
+        chosen = player.choose(games, batch, slots)
+        assert chosen.dtype == np.int32
+        assert chosen.shape == slots.shape
+
+
+def test_a_network_sees_the_positions_of_its_slots_in_one_call() -> None:
+    games, batch = in_play(12, 90)
+    policy, slots = FakePolicy(), np.array([7, 0, 11, 3])
+    NetworkPlayer(policy, "max", 1).choose(games, batch, slots)
+    ((planes, offsets, actions),) = policy.seen
+    packed = encoding.pack([games.game(slot) for slot in slots.tolist()])
+    own_offsets, own_actions = encoding.legal_actions(packed)
+    assert (planes == encoding.planes(packed)).all()
+    assert planes.dtype == np.float32
+    assert offsets.dtype == actions.dtype == np.int32
+    assert offsets.tolist() == own_offsets.tolist()
+    assert actions.tolist() == own_actions.tolist()
+
+
+def test_a_network_draws_by_its_seed_above_temperature_0_only() -> None:
+    games, batch = in_play(12, 90)
+    chosen = {
+        (seed, temperature): NetworkPlayer(FakePolicy(), "net", seed, temperature)
+        .choose(games, batch, np.arange(12))
+        .tolist()
+        for seed in (1, 2)
+        for temperature in (0.0, 1.0)
+    }
+    assert chosen[1, 0.0] == chosen[2, 0.0] == [batch.legal(slot).max() for slot in range(12)]
+    assert chosen[1, 1.0] == RandomPlayer(1).choose(games, batch, np.arange(12)).tolist()
+    assert chosen[2, 1.0] != chosen[1, 1.0]
+
+
+def test_a_network_without_planes_is_refused() -> None:
+    games, batch = VectorGames(2), Batch.empty(2, planes=False)
+    games.observe(batch)
+    with pytest.raises(ValueError, match="the batch has no planes"):
+        NetworkPlayer(FakePolicy(), "net", 1).choose(games, batch, np.arange(2))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"temperature is -0\.5, expected 0 or more"):
+        NetworkPlayer(FakePolicy(), "net", 1, temperature=-0.5)
+    with pytest.raises(ValueError, match="temperature is nan"):
+        NetworkPlayer(FakePolicy(), "net", 1, temperature=float("nan"))
+    for seed in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"seed is {seed}, expected 0 to {2**64 - 1}"):
+            RandomPlayer(seed)
+        with pytest.raises(ValueError, match=f"seed is {seed}"):
+            GreedyPlayer(seed)
