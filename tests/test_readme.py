@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in ("checkpoints", "configuration", "engine", "shogi"))]
+PAGES = ("checkpoints", "configuration", "engine", "shogi")
+DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in PAGES)]
+    "README.md",
+    *(f"docs/{name}.md" for name in ("checkpoints", "configuration", "engine", "shogi")),
+]
 BIN = Path(sys.executable).parent
 
 
