@@ -1,6 +1,7 @@
 """The `keisei` command: doors only, one function each. A user's mistake is one line and exit code 2."""
 
 import io
+import os
 import sys
 import time
 from importlib.metadata import version
@@ -152,6 +153,7 @@ def train(
     if total_timesteps is not None:
         changes.append(f"training.total_timesteps={total_timesteps}")
     settings, command = load_config(config, changes), ["keisei", *sys.argv[1:]]
+    _let_threads_sleep()
     # Here, because it loads torch, which takes seconds: a mistake in the settings is told before.
     from keisei.training import run
 
@@ -176,9 +178,11 @@ def doctor(
 
     keisei doctor --config gpu
     """
-    from keisei.training.doctor import diagnose
+    settings = load_config(config, overrides or [])
+    _let_threads_sleep()
+    from keisei.training.doctor import diagnose  # here: it loads torch
 
-    for subject, finding in diagnose(load_config(config, overrides or [])):
+    for subject, finding in diagnose(settings):
         print(f"{subject:15} {finding}", flush=True)
 
 
@@ -200,6 +204,15 @@ def plot(
     if out is None and len(runs) > 1:
         raise typer.BadParameter(f"--out is missing: expected a file for the picture of {len(runs)} runs")
     print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
+
+
+def _let_threads_sleep() -> None:
+    """Let torch's threads sleep while they wait for each other; to be called before torch is loaded.
+
+    They would spin otherwise. With one other busy process on 2 cores, training is then 10 times slower, and on
+    a quiet machine no faster (bench/train.py).
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
