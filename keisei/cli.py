@@ -209,8 +209,7 @@ def plot(
 def _let_threads_sleep() -> None:
     """Let torch's threads sleep while they wait for each other; to be called before torch is loaded.
 
-    They would spin otherwise. With one other busy process on 2 cores, training is then 10 times slower, and on
-    a quiet machine no faster (bench/train.py).
+    They would spin otherwise, and then one other busy process on 2 cores makes training ten times slower.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

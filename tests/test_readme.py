@@ -12,9 +12,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = ("checkpoints", "configuration", "engine", "shogi")
 DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in PAGES)]
-    "README.md",
-    *(f"docs/{name}.md" for name in ("checkpoints", "configuration", "engine", "shogi")),
-]
 BIN = Path(sys.executable).parent
 
 

@@ -69,7 +69,7 @@ explain: Mapping[str, str] = MappingProxyType(
         "games/black_wins": "Games that Black (先手) won in this update.",
         "games/white_wins": "Games that White (後手) won in this update.",
         "games/draws": "Games drawn in this update; a falling share is the first sign of learning.",
-        "games/late_starts": "Games begun in this update shortly before the end of an earlier game.",
+        "games/late_starts": "Games that ended in this update and had begun near the end of an earlier one.",
         **{reason_name(reason): f"Games that ended by {reason.value} in this update." for reason in REASONS},
         "speed/steps_per_second": "Moves of this update divided by its seconds, learning included.",
         "speed/games_per_second": "Games that ended in this update divided by its seconds.",

@@ -1,5 +1,6 @@
 """A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls."""
 
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from keisei.config_errors import ConfigError
 from keisei.config_files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import NotFiniteError
@@ -27,7 +29,7 @@ MISTAKES = (CheckpointError, RunDirectoryError)
 
 def begin(config: AppConfig, command: Sequence[str]) -> int:
     """Train from nothing in a new directory; return the exit code."""
-    device = choose_device(config.run.device)
+    device = _checked_device(config)
     with (
         RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
@@ -56,10 +58,21 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
         changes = differences(old, config)
         refuse_unsafe(changes)
         notices += [f"changed: {change}" for change in changes]
-        device = choose_device(config.run.device)
+        device = _checked_device(config)
+        aside = directory.set_aside(checkpoint.step, datetime.now()) if found.checkpoint is not None else None
+        notices += [f"newer checkpoints are now in {aside}"] if aside else []
         with _threads(config):
             trainer = Trainer.from_snapshot(checkpoint, config, device)
             return _train(trainer, directory, notices=notices, resumed=True)
+
+
+def _checked_device(config: AppConfig) -> torch.device:
+    """Return the device, after a look whether all that the config wants is here."""
+    if config.run.wandb != "off" and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(
+            f"run.wandb: given {config.run.wandb}, but it is missing: pip install 'keisei[wandb]'"
+        )
+    return choose_device(config.run.device)
 
 
 def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str], resumed: bool) -> int:

@@ -5,6 +5,7 @@
       run.json           seed, command, versions, machine, commit; and each resumption
       lock               held by the process that trains, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/
+      set_aside/         what lay beyond an older checkpoint from which the run went on
 
 A RunDirectory that exists holds the lock until `close`, or until its process is gone in whatever way.
 Reading needs no lock: `find_run` and keisei.training.checkpoint do without one.
@@ -23,7 +24,7 @@ from typing import Any, Self
 
 from keisei.config_schema import AppConfig
 from keisei.training import durable
-from keisei.training.checkpoint import checkpoint_steps
+from keisei.training.checkpoint import BEST, best_checkpoint, checkpoint_path, checkpoint_steps
 from keisei.training.provenance import provenance
 
 CONFIG, RUN, LOCK, CHECKPOINTS = "config.yaml", "run.json", "lock", "checkpoints"
@@ -109,6 +110,33 @@ class RunDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def set_aside(self, beyond: int, now: datetime) -> Path | None:
+        """Move the checkpoints beyond a step, and copy the metrics, into `set_aside/<time>`; return where.
+
+        For a run that goes on from an older checkpoint: what followed it then is another story, which must
+        neither be lost nor be found by `latest`. None if there is nothing beyond.
+        """
+        beyond_it = [step for step in checkpoint_steps(self.checkpoints) if step > beyond]
+        if not beyond_it:
+            return None
+        try:
+            aside = self.path / "set_aside" / now.strftime("%Y-%m-%d_%H-%M-%S-%f")
+            aside.mkdir(parents=True)
+            if self.metrics_file.exists():
+                shutil.copy2(self.metrics_file, aside)
+            for step in beyond_it:
+                path = checkpoint_path(self.checkpoints, step)
+                path.rename(aside / path.name)
+            best = self.checkpoints / BEST
+            if best.exists() and (best_checkpoint(self.checkpoints) or (0, 0))[0] > beyond:
+                best.rename(aside / BEST)
+            durable.sync_directory(self.checkpoints)
+        except OSError as error:
+            raise RunDirectoryError(
+                f"newer checkpoints of {self.path} cannot be set aside: {durable.reason(error)}"
+            ) from error
+        return aside
 
     def _prepare(self) -> None:
         durable.sweep(self.path)

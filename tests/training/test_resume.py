@@ -231,3 +231,25 @@ os.execv(sys.argv[1], sys.argv[1:])
     assert "Traceback" not in done.stderr
     assert not list(the_run(tmp_path).glob("checkpoints/*"))
     assert [line["step"] for line in metrics(the_run(tmp_path))] == [256, 512, 768, 1024]
+
+
+def test_to_go_on_from_an_older_checkpoint_sets_the_newer_ones_aside(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "runs" / "copy"
+    copy.parent.mkdir()
+    subprocess.run(["cp", "-r", str(finished), str(copy)], check=True)
+    older = copy / "checkpoints" / "step_000000005120"
+    done = keisei("train", "--resume", str(older), "training.total_timesteps=5376", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert last(copy).step == 5376
+    (aside,) = (copy / "set_aside").iterdir()
+    assert f"set_aside/{aside.name}" in done.stdout
+    assert sorted(path.name for path in aside.glob("step_*")) == ["step_000000005632", "step_000000006144"]
+    assert_same(load_checkpoint(aside / "step_000000006144"), last(finished))
+    assert (aside / "metrics.jsonl").read_bytes() == (finished / "metrics.jsonl").read_bytes()
+    assert [line["step"] for line in metrics(copy)] == [*range(256, 5376 + 1, 256)]
+
+
+def test_wandb_that_is_missing_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    done = keisei("train", "--config", "tiny", "run.wandb=offline", cwd=tmp_path)
+    assert (done.returncode, not list(tmp_path.iterdir())) == (2, True)
+    assert "pip install 'keisei[wandb]'" in done.stderr
