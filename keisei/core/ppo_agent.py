@@ -144,8 +144,9 @@ class PPOAgent:
         steps: list[dict[str, float]] = []
         skipped, early_stop = 0, False
         for epoch in range(training.ppo_epochs):
+            # In the upper words: the lower ones count on as numbers are drawn, into the next update's numbers.
             shuffle = np.random.Generator(
-                np.random.Philox(key=self.config.run.seed, counter=[self.version, epoch, 0, 0])
+                np.random.Philox(key=self.config.run.seed, counter=[0, 0, epoch, self.version])
             )
             for minibatch in buffer.minibatches(training.minibatch_size, shuffle):
                 before_minibatch()
