@@ -63,7 +63,7 @@ def shake(network: nn.Module, scale: float = 0.1, seed: int = 3) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter += scale * torch.randn(parameter.shape, generator=generator).to(parameter.dtype)
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
 
 
 def positions(count: int, seed: int = 0) -> Packed:

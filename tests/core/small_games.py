@@ -59,7 +59,9 @@ class Nim(SmallGame):
         return rows
 
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
-        return np.eye(self.inputs, dtype=np.float32)[rows @ np.array([30, 6, 1])]
+        features = np.zeros((len(rows), self.inputs), np.float32)
+        features[np.arange(len(rows)), rows @ np.array([30, 6, 1])] = 1
+        return features
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         return (np.arange(1, 6) <= rows[:, :, None]).reshape(len(rows), 15)
@@ -69,8 +71,8 @@ class Nim(SmallGame):
     ) -> tuple[Rows, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         after = rows.copy()
         after[np.arange(len(rows)), actions // 5] -= (actions % 5 + 1).astype(np.uint8)
-        over = ~after.any(1)
-        return after, over.astype(np.float32), over
+        over = np.asarray(~after.any(1), np.bool_)
+        return after, np.asarray(over, np.float32), over
 
 
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
@@ -98,16 +100,17 @@ class TicTacToe(SmallGame):
         return rows.astype(np.float32)
 
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        return rows[:, :9] + rows[:, 9:] == 0
+        return np.asarray(rows[:, :9] + rows[:, 9:] == 0, np.bool_)
 
     def play(
         self, rows: Rows, actions: npt.NDArray[np.int32]
     ) -> tuple[Rows, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         mine = rows[:, :9].copy()
         mine[np.arange(len(rows)), actions] = 1
-        won = mine[:, LINES].all(2).any(1)
+        won = np.any(np.all(mine[:, LINES], axis=2), axis=1)
         after = np.concatenate([rows[:, 9:], mine], 1)
-        return after, won.astype(np.float32), won | (after.sum(1) == 9)
+        over = np.asarray(won | (after.sum(1) == 9), np.bool_)
+        return after, np.asarray(won, np.float32), over
 
 
 class Solver:

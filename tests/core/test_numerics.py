@@ -27,6 +27,10 @@ def network() -> ActorCriticResTower:
     return made
 
 
+def first_convolution(tower: ActorCriticResTower) -> Tensor:
+    return dict(tower.named_parameters())["blocks.0.conv1.weight"]
+
+
 def test_auto_measures_and_says_so_and_leaves_no_trace() -> None:
     measured = network()
     before = {name: tensor.clone() for name, tensor in measured.state_dict().items()}
@@ -59,8 +63,7 @@ def test_layouts_agree_and_can_be_changed_back() -> None:
         logits, values = plain(planes())
     for channels_last in (True, False, True):
         evaluate = Evaluator(plain, Numerics(channels_last=channels_last), CPU)
-        weight = plain.blocks[0].conv1.weight
-        assert weight.is_contiguous() != channels_last
+        assert first_convolution(plain).is_contiguous() != channels_last
         with torch.no_grad():
             other_logits, other_values = evaluate(planes())
         torch.testing.assert_close(other_logits, logits, atol=1e-5, rtol=1e-5)
@@ -100,5 +103,4 @@ def test_the_network_is_not_left_in_a_layout_that_lost() -> None:
     for channels_last in (False, True):
         choose_numerics(plain, RunConfig(channels_last="auto", precision="float32"), CPU, planes())
         Evaluator(plain, Numerics(channels_last=channels_last), CPU)
-        weight = plain.blocks[0].conv1.weight
-        assert weight.is_contiguous(memory_format=torch.channels_last) == channels_last
+        assert first_convolution(plain).is_contiguous(memory_format=torch.channels_last) == channels_last

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from keisei.core import phase_clock
 from keisei.core.phase_clock import PhaseClock
 
 
@@ -25,7 +24,7 @@ class Hands:
 @pytest.fixture
 def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
     made = Hands()
-    monkeypatch.setattr(phase_clock.time, "perf_counter", made)
+    monkeypatch.setattr(time, "perf_counter", made)
     return made
 
 

@@ -41,7 +41,7 @@ def dense_loss(
         advantages = centred / centred.square().mean().sqrt()
     ratio = taken / old.exp()
     low, high = 1 - training.clip_coef, 1 + training.clip_coef
-    objective = 0.0
+    objective = torch.zeros((), dtype=torch.float64)
     for r, a in zip(ratio, advantages, strict=True):
         objective = objective + torch.minimum(r * a, r.clip(low, high) * a)
     errors = (values - returns) ** 2
