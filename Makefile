@@ -64,7 +64,7 @@ test-engine: tools  ## the rules' tests without torch, for the Python named by P
 	"$(PYTHON)" -m venv $(ENGINE_VENV)
 	$(call PIP,$(ENGINE_VENV)) $(BUILD_NEEDS) $(ENGINE_NEEDS)
 	$(call INSTALL,$(ENGINE_VENV)) .
-	$(ENGINE_VENV)/bin/pytest tests/shogi tests/core
+	$(ENGINE_VENV)/bin/pytest tests/shogi tests/core/test_policy_output_mapper.py
 
 # A build with AddressSanitizer and UndefinedBehaviorSanitizer, for sanitize and fuzz. Perft stays shallow there.
 SANITIZED := .venv-sanitized
@@ -81,7 +81,7 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 # Capture by sys, not by file descriptor, which would swallow a sanitizer's report. ASan keeps what is freed for a while
 # and takes terabytes of addresses, so two tests do not fit.
 sanitize: $(SANITIZED)/.built  ## the rules' tests under ASan and UBSan
-	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core
+	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core/test_policy_output_mapper.py
 
 # Without Python, which is not built for it. Addresses are not randomised: ThreadSanitizer wants them in its own places.
 RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))

@@ -92,6 +92,7 @@ class ExperienceBuffer:
 
     def merge(self, other: "ExperienceBuffer") -> None:
         """Take all moves of another buffer, whose advantages stay as they are."""
+        other._check_closed()
         self._parts += other._parts
 
     def clear(self) -> None:
@@ -101,8 +102,7 @@ class ExperienceBuffer:
 
     def all(self) -> Minibatch:
         """Return all moves as one batch, in the order in which they came."""
-        if self._open:
-            raise ValueError(f"{len(self._open)} single moves are not closed: their advantages are unknown")
+        self._check_closed()
         if not self._parts:
             raise ValueError("the buffer is empty")
         if len(self._parts) > 1:
@@ -119,3 +119,7 @@ class ExperienceBuffer:
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
             rows = order[start:end]
             yield Minibatch(*(getattr(moves, name)[rows] for name in Minibatch.__slots__))
+
+    def _check_closed(self) -> None:
+        if self._open:
+            raise ValueError(f"{len(self._open)} single moves are not closed: their advantages are unknown")

@@ -24,6 +24,8 @@ from keisei.core.schedules import scheduled
 from keisei.core.sparse_policy import LegalMoves, entropy, sample
 from keisei.shogi import encoding
 
+_ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for each parameter
+
 MAX_SKIPPED = 3  # updates that were not finite, in a row, after which there is no hope
 
 Decoded = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
@@ -78,7 +80,8 @@ class PPOAgent:
         self._threads = config.run.threads or torch.get_num_threads()
         self._logit_of_action: npt.NDArray[np.int64] = self.network.logit_of_action  # type: ignore[assignment]
         if numerics is None:
-            sample_planes = torch.rand(config.training.minibatch_size, encoding.PLANES, 9, 9)
+            shape = (config.training.minibatch_size, encoding.PLANES, 9, 9)
+            sample_planes = torch.rand(shape, generator=torch.Generator().manual_seed(0))
             numerics = choose_numerics(self.network, config.run, self.device, sample_planes)
         self.numerics = numerics
         self._evaluate = Evaluator(self.network, numerics, self.device)
@@ -148,8 +151,9 @@ class PPOAgent:
         steps: list[dict[str, float]] = []
         skipped, early_stop = 0, False
         for epoch in range(training.ppo_epochs):
+            # In the upper words: the lower ones count the draws, and would run into the next update's.
             shuffle = np.random.Generator(
-                np.random.Philox(key=self.config.run.seed, counter=[self.version, epoch, 0, 0])
+                np.random.Philox(key=self.config.run.seed, counter=[0, 0, epoch, self.version])
             )
             for minibatch in buffer.minibatches(training.minibatch_size, shuffle):
                 before_minibatch()
@@ -276,9 +280,17 @@ class PPOAgent:
                 f"weights of another architecture: {odd[0]} is {_shape(given.get(odd[0]))}, "
                 f"expected {_shape(mine.get(odd[0]))} ({len(odd)} tensors differ)"
             )
+        parameters = dict(self.network.named_parameters())
+        for key, tensor in optimizer.items():
+            name, _, kind = key.rpartition(".")
+            if kind not in _ADAM or name not in parameters:
+                raise ValueError(f"optimiser's tensor {key} is not one of this network and Adam")
+            expected = torch.Size() if kind == "step" else parameters[name].shape
+            if tensor.shape != expected:
+                raise ValueError(f"optimiser's {key} is {_shape(tensor.shape)}, expected {_shape(expected)}")
         self.network.load_state_dict(dict(weights))
-        for name, parameter in self.network.named_parameters():
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{name}.{key}" in optimizer]
+        for name, parameter in parameters.items():
+            keys = [key for key in _ADAM if f"{name}.{key}" in optimizer]
             self.optimizer.state[parameter] = {
                 key: optimizer[f"{name}.{key}"].to(self.device, copy=True)
                 if key == "step"
@@ -295,5 +307,7 @@ def _shape(shape: torch.Size | None) -> str:
 
 def _explained_variance(moves: Minibatch) -> float:
     """Return how much of the returns the values foretold: 1 all, 0 nothing, less worse than their mean."""
+    if not np.isfinite(moves.returns).all():
+        return 0.0
     variance = float(np.var(moves.returns))
     return 1 - float(np.var(moves.returns - moves.values)) / variance if variance > 0 else 0.0

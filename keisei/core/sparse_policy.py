@@ -43,7 +43,11 @@ class LegalMoves:
 
     def log_probs(self, logits: Tensor, temperature: float = 1.0) -> Tensor:
         """Return the log-probabilities [B, W] of the legal moves, given all logits [B, P]."""
-        chosen = logits.gather(1, self.logits) / temperature
+        chosen = logits.gather(1, self.logits)
+        if temperature != 1:
+            # The best move comes to stand at 0, so that no temperature moves it down to the padding.
+            best = chosen.masked_fill(~self.legal, _NEVER).amax(1, keepdim=True)
+            chosen = ((chosen - best) / temperature).clamp_min(_NEVER)
         return torch.log_softmax(chosen.masked_fill(~self.legal, _NEVER), 1)
 
 

@@ -1,0 +1,120 @@
+"""What the tests of the learner share: small networks that are not near their beginning, positions, moves."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from conftest import random_play
+from torch import Tensor, nn
+
+from keisei.config_schema import AppConfig
+from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
+from keisei.core.models import model_factory
+from keisei.core.numerics import Numerics
+from keisei.core.ppo_agent import PPOAgent, decode_shogi
+from keisei.core.segment import Segment
+from keisei.core.sparse_policy import LegalMoves
+from keisei.shogi import encoding
+from keisei.training.rollout import SelfPlay
+
+SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
+MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them
+ONE_MOVE = "8k/8P/7G1/9/9/9/9/9/K8 w - 1"
+
+Packed = npt.NDArray[np.uint8]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """So that sums are always made in the same order, and other tests keep their core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small_config(
+    model: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **training: Any
+) -> AppConfig:
+    """A small network on one thread, with 64 moves to an update unless told otherwise."""
+    return AppConfig.model_validate(
+        {
+            "env": env or {},
+            "model": {**SMALL, **(model or {})},
+            "training": {"games": 8, "steps_per_epoch": 64, "minibatch_size": 16, **training},
+            "run": {"seed": 5, "threads": 1},
+        }
+    )
+
+
+def small_agent(config: AppConfig | None = None, numerics: Numerics | None = None) -> PPOAgent:
+    """An agent whose policy is far from uniform and whose values differ."""
+    config = config or small_config()
+    network = model_factory(config.model, seed=config.run.seed)
+    shake(network)
+    return PPOAgent(config, network=network, numerics=numerics or Numerics())
+
+
+def shake(network: nn.Module, scale: float = 0.1, seed: int = 3) -> None:
+    """Move every weight, the same way for the same seed: a new network is too plain to test anything with."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+
+
+def positions(count: int, seed: int = 0) -> Packed:
+    """Positions of random games, half of them with White to move; then one with 593 moves and one with 1."""
+    found = [encoding.pack([game]) for game in random_play(seed, 4 * count) if game.legal_moves()]
+    chosen = np.concatenate(found)[np.linspace(0, len(found) - 1, count).astype(int)]
+    return np.concatenate([chosen, encoding.pack_sfens([MOST_MOVES, ONE_MOVE])])
+
+
+def random_moves(packed: Packed, seed: int = 0) -> npt.NDArray[np.int32]:
+    """One legal action in each position."""
+    offsets, actions = encoding.legal_actions(packed)
+    chances = np.random.default_rng(seed).random(len(packed))
+    return actions[offsets[:-1] + (chances * np.diff(offsets)).astype(np.int32)]
+
+
+def made_up_segment(packed: Packed, streams: int, seed: int = 0) -> Segment:
+    """Legal moves in real positions, with numbers as they might be; nothing else fits together."""
+    random = np.random.default_rng(seed)
+    steps = len(packed) // streams
+    packed = packed[: steps * streams]
+    segment = Segment.empty(steps, streams, packed.shape[1])
+    segment.packed[:] = packed.reshape(segment.packed.shape)
+    segment.actions[:] = random_moves(packed, seed).reshape(steps, streams)
+    segment.log_probs[:] = -random.uniform(2, 5, (steps, streams))
+    segment.values[:] = random.uniform(-1, 1, (steps, streams))
+    segment.rewards[:] = random.choice([-1, 0, 0, 1], (steps, streams))
+    segment.ended[:] = segment.rewards != 0
+    segment.bootstrap[:] = random.uniform(-1, 1, streams)
+    return segment
+
+
+def buffer_of(*segments: Segment, gamma: float = 0.99, gae_lambda: float = 0.9) -> ExperienceBuffer:
+    buffer = ExperienceBuffer(gamma=gamma, gae_lambda=gae_lambda)
+    for segment in segments:
+        buffer.add_batch(segment)
+    return buffer
+
+
+def played_segment(agent: PPOAgent, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
+    """What the agent plays against itself."""
+    return SelfPlay.begin(agent.config.env, games=games, seed=seed).rollout(agent, steps).segment
+
+
+def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Tensor, dict[str, float]]:
+    """The agent's loss for a minibatch with the weights as they are, and its metrics."""
+    planes, offsets, actions = decode_shogi(batch.packed, 1)
+    legal = LegalMoves.from_lists(offsets, actions, np.asarray(agent.network.logit_of_action), agent.device)
+    columns = [
+        int(np.flatnonzero(actions[offsets[i] : offsets[i + 1]] == action)[0])
+        for i, action in enumerate(batch.actions)
+    ]
+    loss, metrics = agent.loss(planes, legal, np.array(columns), batch, entropy_coef)
+    return loss, {name: float(value) for name, value in metrics.items()}

@@ -1,0 +1,106 @@
+"""Numeric formats: chosen by measuring, which leaves no trace, and close to each other in their results."""
+
+import re
+
+import pytest
+import torch
+from learning import buffer_of, played_segment, positions, small_agent, small_config
+from learning import one_thread as one_thread
+from torch import Tensor
+
+from keisei.config_schema import ModelConfig, RunConfig
+from keisei.core.models import ActorCriticResTower, model_factory
+from keisei.core.numerics import Evaluator, Numerics, choose_numerics
+from keisei.core.ppo_agent import PPOAgent
+from keisei.shogi import encoding
+
+CPU = torch.device("cpu")
+
+
+def planes() -> Tensor:
+    return torch.from_numpy(encoding.planes(positions(14)))
+
+
+def network() -> ActorCriticResTower:
+    made = small_agent().network
+    assert isinstance(made, ActorCriticResTower)
+    return made
+
+
+def first_convolution(tower: ActorCriticResTower) -> Tensor:
+    return dict(tower.named_parameters())["blocks.0.conv1.weight"]
+
+
+def test_auto_measures_and_says_so_and_leaves_no_trace() -> None:
+    measured = network()
+    before = {name: tensor.clone() for name, tensor in measured.state_dict().items()}
+    config = RunConfig(channels_last="auto", precision="auto", compile="off")
+    numerics = choose_numerics(measured, config, CPU, planes())
+    assert re.fullmatch(r"channels-last ×\d+\.\d\d, bfloat16 ×\d+\.\d\d", numerics.why)
+    assert not numerics.compiled
+    after = measured.state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert all(parameter.grad is None for parameter in measured.parameters())
+    gains = [float(gain) for gain in re.findall(r"×([\d.]+)", numerics.why)]
+    for chosen, gain in zip((numerics.channels_last, numerics.bfloat16), gains, strict=True):
+        assert abs(gain - 1.05) < 0.01 or chosen == (gain > 1.05)
+
+
+@pytest.mark.parametrize("channels_last", ["on", "off"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_configured_is_not_measured(channels_last: str, precision: str) -> None:
+    config = RunConfig.model_validate({"channels_last": channels_last, "precision": precision})
+    numerics = choose_numerics(network(), config, CPU, planes())
+    expected = Numerics(channels_last == "on", precision == "bfloat16", False, "as configured")
+    assert numerics == expected
+    layout = "channels-last" if channels_last == "on" else "contiguous"
+    assert str(numerics) == f"{precision}, {layout} (as configured)"
+
+
+def test_layouts_agree_and_can_be_changed_back() -> None:
+    plain = network()
+    with torch.no_grad():
+        logits, values = plain(planes())
+    for channels_last in (True, False, True):
+        evaluate = Evaluator(plain, Numerics(channels_last=channels_last), CPU)
+        assert first_convolution(plain).is_contiguous() != channels_last
+        with torch.no_grad():
+            other_logits, other_values = evaluate(planes())
+        torch.testing.assert_close(other_logits, logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(other_values, values, atol=1e-5, rtol=1e-5)
+
+
+def test_bfloat16_gives_float32_that_is_nearly_the_same() -> None:
+    plain = network()
+    exact, rounded = (Evaluator(plain, Numerics(bfloat16=b), CPU) for b in (False, True))
+    with torch.no_grad():
+        logits, values = exact(planes())
+        other_logits, other_values = rounded(planes())
+    assert other_logits.dtype == other_values.dtype == torch.float32
+    assert not torch.equal(logits, other_logits)
+    torch.testing.assert_close(other_logits, logits, atol=0.05, rtol=0.05)
+    torch.testing.assert_close(other_values, values, atol=0.05, rtol=0.05)
+
+
+def test_an_agent_in_bfloat16_learns_from_what_it_has_played_and_keeps_float32_weights() -> None:
+    agent = small_agent(small_config(minibatch_size=64), Numerics(bfloat16=True))
+    metrics = agent.learn(buffer_of(played_segment(agent)))
+    assert metrics["policy/approx_kl"] < 1e-3
+    assert metrics["update/minibatches"] == 1
+    assert {tensor.dtype for tensor in agent.tensors()["weights"].values()} == {torch.float32}
+
+
+def test_an_agent_without_numerics_measures() -> None:
+    agent = PPOAgent(small_config())
+    assert "×" in agent.numerics.why
+    fixed = small_config()
+    fixed.run.channels_last, fixed.run.precision = "off", "float32"
+    assert PPOAgent(fixed).numerics == Numerics()
+
+
+def test_the_network_is_not_left_in_a_layout_that_lost() -> None:
+    plain = model_factory(ModelConfig(blocks=1, channels=8, norm_groups=4))
+    for channels_last in (False, True):
+        choose_numerics(plain, RunConfig(channels_last="auto", precision="float32"), CPU, planes())
+        Evaluator(plain, Numerics(channels_last=channels_last), CPU)
+        assert first_convolution(plain).is_contiguous(memory_format=torch.channels_last) == channels_last
