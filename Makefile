@@ -1,4 +1,4 @@
-# Keisei. `make test` on a fresh machine sets up and tests; `make help` lists the rest.
+# Keisei. On a fresh machine `make train` sets up and trains, `make test` sets up and tests; `make help` lists the rest.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 CXX ?= g++
@@ -16,12 +16,15 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-slow lint bench test-engine sanitize tsan fuzz tools clean
+.PHONY: help build train test test-slow lint bench test-engine sanitize tsan fuzz tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 build: $(BUILT)  ## set up .venv and build the extension
+
+train: $(BUILT)  ## train a player with the default config, a quarter of an hour; ARGS='training.games=128'
+	$(VENV)/bin/keisei train $(ARGS)
 
 test: $(BUILT)  ## everything that a change must pass, a minute or two
 	$(VENV)/bin/pytest
@@ -37,6 +40,7 @@ lint: $(BUILT)  ## ruff and mypy --strict
 bench: $(BUILT)  ## speed, against peers where they are installed
 	$(VENV)/bin/python bench/rules.py
 	$(VENV)/bin/python bench/env.py
+	$(VENV)/bin/python bench/train.py
 
 # One clear line if the machine lacks something.
 tools:
