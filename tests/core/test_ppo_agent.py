@@ -163,10 +163,10 @@ def test_an_update_ends_when_the_policy_has_gone_too_far() -> None:
     metrics = free.learn(buffer)
     assert (metrics["update/minibatches"], metrics["update/early_stop"]) == (12, 0)
     assert metrics["policy/approx_kl"] > 0.01
-    held = small_agent(small_config(ppo_epochs=3, learning_rate=0.01, target_kl=0.001))
+    held = small_agent(small_config(ppo_epochs=9, learning_rate=0.01, target_kl=0.001))
     metrics = held.learn(buffer)
     assert metrics["update/early_stop"] == 1
-    assert 1 < metrics["update/minibatches"] < 12
+    assert 1 < metrics["update/minibatches"] <= 4, "in the first epoch, and then there is no other"
     assert weights(held) != weights(free)
 
 
@@ -285,18 +285,22 @@ def test_a_loaded_agent_goes_on_as_if_it_had_never_stopped(channels_last: bool) 
 def test_the_tensors_are_copies() -> None:
     agent = small_agent()
     agent.learn(collect(agent))
-    before = weights(agent)
-    tensors = agent.tensors()
+
+    def everything() -> dict[str, bytes]:
+        return {name: t.numpy().tobytes() for part in agent.tensors().values() for name, t in part.items()}
+
+    before, tensors = everything(), agent.tensors()
     for part in tensors.values():
         for tensor in part.values():
             tensor += 1
-    assert weights(agent) == before
+    assert everything() == before
     agent.load_tensors(tensors)
-    loaded = weights(agent)
+    loaded = everything()
     for part in tensors.values():
         for tensor in part.values():
             tensor += 1
-    assert weights(agent) == loaded != before
+    assert everything() == loaded
+    assert all(loaded[name] != before[name] for name in before)
 
 
 def test_weights_alone_can_be_loaded_and_the_optimiser_begins_anew() -> None:

@@ -83,6 +83,14 @@ def test_gradients_are_finite_and_nothing_illegal_gets_any(head: str) -> None:
     assert (gradient[-1] == 0).all(), "with one move there is nothing to learn"
 
 
+def test_the_lists_may_stand_in_a_longer_array() -> None:
+    """As in a Batch, where what is behind the last list is left from earlier moves."""
+    offsets, actions = np.array([0, 1, 3], np.int32), np.array([2, 0, 1, 7, 7], np.int32)
+    legal = LegalMoves.from_lists(offsets, actions, np.array([10, 11, 12]), CPU)
+    assert legal.logits.tolist() == [[12, 0], [10, 11]]
+    assert legal.legal.tolist() == [[True, False], [True, True]]
+
+
 @settings(max_examples=100)
 @given(st.lists(st.floats(-80, 80, width=32), min_size=1, max_size=6), st.integers(0, 3))
 def test_no_logits_give_nan(numbers: list[float], padding: int) -> None:
@@ -163,6 +171,16 @@ def test_the_first_and_the_last_number_draw_the_first_and_the_last_move() -> Non
     log_probs = torch.tensor([[-1e9, np.log(0.5), -1e9, np.log(0.5), -1e9]]).expand(4, 5)
     uniforms = torch.tensor([0.0, 0.4999, 0.5001, 1 - 2.0**-53], dtype=torch.float64)
     assert sample(log_probs, uniforms).tolist() == [1, 1, 3, 3]
+
+
+def test_small_probabilities_add_up() -> None:
+    """In float32 they would be lost beside 1."""
+    weights = np.array([1 - 6e-7, *[1e-9] * 600])
+    log_probs = torch.from_numpy(np.log(weights)).float()[None]
+    uniforms = 1 - 6e-7 + 1e-9 * (np.arange(10, 600, 10) + 0.5)
+    columns = sample(log_probs.expand(len(uniforms), 601), torch.from_numpy(uniforms))
+    # The rounding of the first one's logarithm moves them all by some.
+    assert np.diff(columns.numpy()).tolist() == [10] * (len(uniforms) - 1)
 
 
 def test_rows_are_drawn_each_by_its_own_number() -> None:
