@@ -185,8 +185,11 @@ class PPOAgent:
         with self.clock("encode"):
             planes, offsets, actions = self._decode(minibatch.packed, self._threads)
             legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
-            # The column of the chosen move among the legal ones.
-            columns = np.flatnonzero(actions == np.repeat(minibatch.actions, np.diff(offsets))) - offsets[:-1]
+            # Where the chosen move is among the legal ones.
+            chosen = np.flatnonzero(actions == np.repeat(minibatch.actions, np.diff(offsets)))
+            if len(chosen) != len(minibatch.actions):
+                raise ValueError("the buffer has an action that is not legal in its position")
+            columns = chosen - offsets[:-1]
         with self.clock("update"):
             loss, metrics = self.loss(planes, legal, columns, minibatch, entropy_coef)
             self.optimizer.zero_grad(set_to_none=True)

@@ -108,8 +108,10 @@ class SelfPlay:
     def restore(
         cls, games: bytes, state: dict[str, Any], config: EnvConfig, *, threads: int = 1
     ) -> "SelfPlay":
-        """Go on with saved games."""
-        return cls(VectorGames.restore(games, threads=threads), config, late_starts=state["late_starts"])
+        """Go on with saved games; the config says what becomes of the late starts from now on."""
+        restored = cls(VectorGames.restore(games, threads=threads), config, late_starts=state["late_starts"])
+        restored.games.set_late_starts(list(restored._late_starts), config.late_start_share)
+        return restored
 
 
 def position_before_end(game: FinishedGame, back: int) -> str:

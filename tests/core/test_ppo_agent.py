@@ -23,7 +23,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import Decoded, NotFiniteError, PPOAgent, decode_shogi
-from keisei.shogi import encoding
+from keisei.shogi import Color, ShogiGame, encoding
 
 
 def collect(agent: PPOAgent, seed: int = 1, *, games: int = 8, steps: int = 8) -> ExperienceBuffer:
@@ -372,3 +372,14 @@ def test_the_network_is_that_of_the_seed() -> None:
     agent = PPOAgent(config, numerics=Numerics())
     expected = model_factory(config.model, seed=5).state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in agent.network.state_dict().items())
+
+
+def test_an_action_that_is_not_legal_in_its_position_is_refused() -> None:
+    agent = small_agent()
+    buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
+    start = encoding.pack([ShogiGame()])[0]
+    for action in (encoding.action_of("7g7f", Color.BLACK), encoding.action_of("5e5d", Color.BLACK)):
+        buffer.add(start, action, -3.4, 0.0, 0.0, ended=False)
+    buffer.close()
+    with pytest.raises(ValueError, match="an action that is not legal in its position"):
+        agent.learn(buffer)

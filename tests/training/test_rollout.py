@@ -323,3 +323,16 @@ def test_a_position_before_the_end_by_hand() -> None:
     done = FinishedGame(0, 0, outcome, 0, False, game.start_sfen, tuple(game.history), packed)
     assert position_before_end(done, 2) == sfen
     assert position_before_end(done, 4) == game.start_sfen
+
+
+def test_late_starts_that_are_switched_off_on_restoring_begin_no_more_games(agent: PPOAgent) -> None:
+    on = EnvConfig(max_moves=200, random_plies=150, late_start_share=1.0)
+    played = SelfPlay.begin(on, games=16, seed=1)
+    played.rollout(agent, 120)
+    games, state = played.save()
+    assert state["late_starts"]
+    under_way = set(played.games.numbers)
+    off = SelfPlay.restore(games, state, on.model_copy(update={"late_start_share": 0.0}))
+    begun_since = [game for game in off.rollout(agent, 120).finished if game.number not in under_way]
+    assert begun_since
+    assert not any(game.late_start for game in begun_since)
