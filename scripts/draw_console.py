@@ -1,0 +1,65 @@
+"""Draw what the console of a run looked like at a step: python scripts/draw_console.py RUN docs/console.svg
+
+RUN is a directory with metrics.jsonl and a checkpoint, from which the board is taken. The picture is that of
+a terminal of 120 columns and 40 rows.
+"""
+
+import argparse
+import io
+import json
+import re
+from pathlib import Path
+
+import rich.console
+import yaml
+
+from keisei.shogi.vector import VectorGames
+from keisei.training.checkpoint import newest_checkpoint
+from keisei.training.dashboard import draw
+from keisei.training.metrics import read_metrics
+from keisei.training.progress import Progress, RunFacts
+
+WIDTH, HEIGHT = 120, 40
+
+
+def main() -> None:
+    """Read a run and write the picture."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--at", type=float, default=0.6, help="this share of the run is done (default 0.6)")
+    arguments = parser.parse_args()
+    run: Path = arguments.run
+
+    checkpoint, _ = newest_checkpoint(run / "checkpoints")
+    config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    seed = json.loads((run / "run.json").read_text(encoding="utf-8"))["seed"]
+    total = config["training"]["total_timesteps"]
+    parameters = sum(tensor.numel() for tensor in checkpoint.tensors["weights"].values())
+    facts = RunFacts(str(run), total, 0, parameters, "cpu", seed)
+
+    seconds = 0.0
+    progress = Progress(facts, lambda: seconds)
+    notices = []
+    for row in read_metrics(run / "metrics.jsonl"):
+        step = int(row.pop("step"))
+        if step > arguments.at * total:
+            break
+        seconds += sum(value for name, value in row.items() if name.startswith("time/"))
+        if progress.update(step, row):
+            scores = [f"{name} {matches[-1].score:.1%}" for name, matches in progress.evaluations.items()]
+            notices.append(f"{step:,} moves: {', '.join(scores)}")
+    board = str(VectorGames.restore(checkpoint.blobs["games"]).game(0))
+    console = rich.console.Console(
+        record=True, width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True, emoji=False
+    )
+    console.print(draw(progress, board, notices, WIDTH, HEIGHT))
+    svg = console.export_svg(title="keisei train", unique_id="t")
+    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)  # it would be fetched from elsewhere
+    arguments.out.write_text(svg.replace("Fira Code", "DejaVu Sans Mono"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
