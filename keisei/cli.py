@@ -207,11 +207,14 @@ def plot(
 
 
 def _let_threads_sleep() -> None:
-    """Let torch's threads sleep while they wait for each other; to be called before torch is loaded.
+    """Let torch's threads spin for microseconds only when they wait; to be called before torch is loaded.
 
-    They would spin otherwise, and then one other busy process on 2 cores makes training ten times slower.
+    By default they spin for milliseconds, and then one other busy process on 2 cores makes training ten times
+    slower. Measured on 2 cores: 5,000 turns cost nothing on a quiet machine, and half the speed beside a busy
+    process; fewer cost inference.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
 
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:

@@ -70,7 +70,7 @@ class EnvConfig(Room):
     declaration: Literal["27", "24", "try", "off"] = Field("27", description="the rule for impasse")
     random_plies: int = Field(0, ge=0, le=200, description="random moves before the players begin")
     late_start_share: Fraction = Field(
-        0.0, description="share of the new games that begin shortly before the end of a recent decisive game"
+        0.8, description="share of the new games that begin shortly before the end of a recent decisive game"
     )
     late_start_plies: int = Field(12, ge=1, le=200, description="at most so many plies before that end")
     late_start_pool: int = Field(512, ge=1, le=100_000, description="so many recent positions to begin from")
@@ -132,7 +132,7 @@ class ParallelConfig(Room):
 class TrainingConfig(Room):
     """Collecting and learning: PPO by the paper's names."""
 
-    total_timesteps: Count = Field(3_000_000, description="moves to train on")
+    total_timesteps: Count = Field(2_600_000, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
     games: int = Field(64, ge=1, le=100_000, description="games played side by side")
     steps_per_epoch: Count = Field(4096, description="moves between two updates; a multiple of games")
@@ -140,10 +140,10 @@ class TrainingConfig(Room):
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
     learning_rate_schedule: Schedule = Field("linear", description="how it falls over the run")
-    learning_rate_floor: Fraction = Field(0.2, description="the share of it that stays at the end")
+    learning_rate_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
     entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
-    entropy_schedule: Schedule = Field("constant", description="how it falls over the run")
-    entropy_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
+    entropy_schedule: Schedule = Field("linear", description="how it falls over the run")
+    entropy_floor: Fraction = Field(0.2, description="the share of it that stays at the end")
     value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
     gamma: float = Field(0.995, gt=0, le=1, description="discount of one move")
     gae_lambda: Fraction = Field(0.95, description="of the generalised advantage estimate")
@@ -152,8 +152,8 @@ class TrainingConfig(Room):
     normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
     max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
     target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
-    material_reward: float = Field(0.0, ge=0, le=1, description="reward for a pawn's worth, at the start")
-    material_reward_until: Fraction = Field(0.6, description="share of the run by which it has fallen to 0")
+    material_reward: float = Field(0.005, ge=0, le=1, description="reward for a pawn's worth, at the start")
+    material_reward_until: Fraction = Field(0.8, description="share of the run by which it has fallen to 0")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
 
     def _contradictions(self) -> Iterator[Contradiction]:
@@ -167,12 +167,15 @@ class TrainingConfig(Room):
 class EvaluationConfig(Room):
     """Matches during training, which do not touch the training's random streams."""
 
-    every: Steps = Field(500_000, description="moves of training between two evaluations; 0 is never")
+    every: Steps = Field(250_000, description="moves of training between two evaluations; 0 is never")
     games: int = Field(40, ge=2, le=100_000, multiple_of=2, description="games against each opponent")
     final_games: int = Field(
         200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
     )
     opponents: list[Literal["random", "greedy"]] = Field(["random", "greedy"], description="who is played")
+    temperature: float = Field(
+        0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"
+    )
     random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
     max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
 

@@ -86,7 +86,7 @@ class TrainingLoopManager:
         with trainer.clock("evaluation"):
             for name in evaluation.opponents:
                 result = play_match(
-                    NetworkPlayer(trainer.agent, "keisei", seed=seed),
+                    NetworkPlayer(trainer.agent, "keisei", seed=seed, temperature=evaluation.temperature),
                     make_opponent(name, seed),
                     games=games,
                     random_plies=evaluation.random_plies,
