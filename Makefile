@@ -24,7 +24,7 @@ help:  ## this list
 build: $(BUILT)  ## set up .venv and build the extension
 
 train: $(BUILT)  ## train a player with the default config, a quarter of an hour; ARGS='training.games=128'
-	$(VENV)/bin/keisei train $(ARGS)
+	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
 test: $(BUILT)  ## everything that a change must pass, a minute or two
 	$(VENV)/bin/pytest

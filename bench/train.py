@@ -33,7 +33,7 @@ else:
 NETWORKS = {"3×32": (3, 32), "4×64": (4, 64)}
 
 
-def config_of(network: str) -> AppConfig:
+def config_of(network: str, threads: int) -> AppConfig:
     """Return the default config with another network, in the formats that are fast on CPUs."""
     blocks, channels = NETWORKS[network]
     return AppConfig.model_validate(
@@ -45,14 +45,14 @@ def config_of(network: str) -> AppConfig:
                 "steps_per_epoch": 4096,
                 "minibatch_size": 256,
             },
-            "run": {"channels_last": "on", "precision": "float32"},
+            "run": {"channels_last": "on", "precision": "float32", "threads": threads},
         }
     )
 
 
 def training(network: str, threads: int) -> Callable[[], float]:
     """Return a function that trains for an epoch and returns moves per second."""
-    trainer = Trainer(config_of(network), torch.device("cpu"))
+    trainer = Trainer(config_of(network, threads), torch.device("cpu"))
 
     def epoch() -> float:
         torch.set_num_threads(threads)
@@ -67,7 +67,7 @@ def training(network: str, threads: int) -> Callable[[], float]:
 
 def network_alone(network: str, threads: int) -> Callable[[], float]:
     """Return a function that makes an epoch's passes of the network and returns moves per second."""
-    model = model_factory(config_of(network).model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model = model_factory(config_of(network, threads).model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     played, learned = (torch.rand(n, 46, 9, 9).to(memory_format=torch.channels_last) for n in (64, 256))
 
@@ -110,7 +110,7 @@ def main() -> None:
             f"keisei's network alone, {many} threads": network_alone(network, many),
         }
         if HAS_SB3:
-            contest[f"MaskablePPO, {many} threads"] = peer_sb3.maskable_ppo(config_of(network), many)
+            contest[f"MaskablePPO, {many} threads"] = peer_sb3.maskable_ppo(config_of(network, many), many)
         report(f"training end to end, {network}", "moves/s", contest, rounds)
     print("\noutside the network")
     for network in NETWORKS:

@@ -137,7 +137,10 @@ def train(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(help="Go on with a run: latest, its directory, or one of its checkpoints."),
+        typer.Option(
+            help="Go on with a run: latest, its directory, or one of its checkpoints. With latest, a damaged "
+            "checkpoint is passed over. --config replaces all of its settings, SETTING=VALUE some."
+        ),
     ] = None,
     total_timesteps: Annotated[int | None, typer.Option(help="Short for training.total_timesteps=…")] = None,
 ) -> None:
@@ -152,15 +155,16 @@ def train(
     changes = [*(overrides or [])]
     if total_timesteps is not None:
         changes.append(f"training.total_timesteps={total_timesteps}")
-    settings, command = load_config(config, changes), ["keisei", *sys.argv[1:]]
+    command = ["keisei", *sys.argv[1:]]
+    settings = load_config(config, changes) if resume is None else None
     _let_threads_sleep()
     # Here, because it loads torch, which takes seconds: a mistake in the settings is told before.
     from keisei.training import run
 
     try:
-        if resume is None:
+        if settings is not None:
             raise typer.Exit(run.begin(settings, command))
-        raise typer.Exit(run.resume(resume, config, changes, command))
+        raise typer.Exit(run.resume(str(resume), config, changes, command))
     except run.MISTAKES as mistake:
         _refuse(str(mistake))
 

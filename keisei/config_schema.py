@@ -29,6 +29,7 @@ Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=0)]
 Auto = Literal["auto", "on", "off"]
 Schedule = Literal["constant", "linear", "cosine"]
+Opponent = Literal["random", "greedy"]
 
 
 class Room(BaseModel):
@@ -135,8 +136,10 @@ class TrainingConfig(Room):
     total_timesteps: Count = Field(2_600_000, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
     games: int = Field(64, ge=1, le=100_000, description="games played side by side")
-    steps_per_epoch: Count = Field(4096, description="moves between two updates; a multiple of games")
-    minibatch_size: Count = Field(256, description="positions in one gradient step")
+    steps_per_epoch: int = Field(
+        4096, ge=1, le=2**24, description="moves between two updates; a multiple of games"
+    )
+    minibatch_size: int = Field(256, ge=2, le=2**24, description="positions in one gradient step")
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
     learning_rate_schedule: Schedule = Field("linear", description="how it falls over the run")
@@ -172,7 +175,7 @@ class EvaluationConfig(Room):
     final_games: int = Field(
         200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
     )
-    opponents: list[Literal["random", "greedy"]] = Field(["random", "greedy"], description="who is played")
+    opponents: list[Opponent] = Field(["random", "greedy"], description="who is played")
     temperature: float = Field(
         0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"
     )
@@ -195,7 +198,7 @@ class RunConfig(Room):
     device: Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$")] = Field(
         "auto", description="what the network runs on"
     )
-    threads: Steps = Field(0, description="threads on the CPU; 0 is one for each core")
+    threads: int = Field(0, ge=0, le=1024, description="threads on the CPU; 0 is one for each core")
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto is the faster one")
     channels_last: Auto = Field("auto", description="memory layout; auto is the faster one")
     compile: Auto = Field("off", description="torch.compile; auto takes a minute to find out if it pays")

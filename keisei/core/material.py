@@ -1,4 +1,4 @@
-"""Material: what the pieces of packed positions are worth, for the shaping of rewards."""
+"""Material: what the pieces of packed positions are worth, for the shaping of rewards and for players."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,10 +6,11 @@ import numpy.typing as npt
 from keisei.core.segment import Segment
 from keisei.shogi.encoding import PACKED, turns
 
-# In pawns, by piece type: none, P L N S G B R K, +P +L +N +S (none) +B +R. A piece in hand is worth its face.
-_VALUES = [0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6, 6, 6, 0, 10, 12]
-_OF_BLACK = np.array([*_VALUES, *(-value for value in _VALUES)], np.float32)  # a white piece has bit 4
-_IN_HAND = np.array(_VALUES[1:8], np.float32)
+# In pawns, as Japanese textbooks say, by the type of a piece in a packed board:
+# none, P L N S G B R K, +P +L +N +S, none, +B +R. A piece in hand is worth its face.
+PIECE_VALUES = np.array([0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6, 6, 6, 0, 10, 12], np.int64)
+_OF_BLACK = np.concatenate([PIECE_VALUES, -PIECE_VALUES]).astype(np.float32)  # a white piece has bit 4
+_IN_HAND = PIECE_VALUES[1:8].astype(np.float32)
 
 
 def material(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:

@@ -5,7 +5,7 @@ resumed.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -27,7 +27,7 @@ class Numerics:
     why: str = "as configured"
 
     def __str__(self) -> str:
-        """Return a phrase such as "float32, channels-last (1.18 times as fast)"."""
+        """Return a phrase such as "float32, channels-last (channels-last ×1.18, bfloat16 ×0.33)"."""
         words = [
             "bfloat16" if self.bfloat16 else "float32",
             "channels-last" if self.channels_last else "contiguous",
@@ -37,23 +37,28 @@ class Numerics:
 
 
 class Evaluator:
-    """A network in chosen formats: planes in, float32 logits and values out."""
+    """A network in chosen formats: planes in, float32 logits and values out.
 
-    def __init__(self, network: nn.Module, numerics: Numerics, device: torch.device) -> None:
+    sizes: the batches for which it is compiled, if it is; any other, as a match or the end of a run has them,
+    would be compiled anew each time.
+    """
+
+    def __init__(
+        self, network: nn.Module, numerics: Numerics, device: torch.device, sizes: Collection[int] = ()
+    ) -> None:
         layout = torch.channels_last if numerics.channels_last else torch.contiguous_format
         self._module = network.to(device=device, memory_format=layout)  # type: ignore[call-overload]
-        if numerics.compiled:
-            self._module = torch.compile(self._module, dynamic=False)
+        self._compiled = torch.compile(self._module, dynamic=False) if numerics.compiled else self._module
+        self._sizes = frozenset(sizes)
         self._bfloat16 = numerics.bfloat16
         self._device = device
 
     def __call__(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Return (logits [B, P], values [B]) for planes [B, 46, 9, 9]."""
         planes = planes.to(self._device, non_blocking=True)
-        if not self._bfloat16:
-            return self._module(planes)  # type: ignore[no-any-return]
-        with torch.autocast(self._device.type, torch.bfloat16):
-            logits, values = self._module(planes)
+        module = self._compiled if len(planes) in self._sizes else self._module
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
+            logits, values = module(planes)
         return logits.float(), values.float()
 
 
@@ -72,7 +77,11 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
     ):
         if setting == "auto":
             other = Numerics(**{**asdict(chosen), field: True})
-            gain = _speedup(network, chosen, other, device, planes)
+            try:
+                gain = _speedup(network, chosen, other, device, planes)
+            except RuntimeError:  # this machine cannot do it: no compiler, no such type on the device
+                reasons.append(f"{name} does not work here")
+                continue
             reasons.append(f"{name} ×{gain:.2f}")
             chosen = other if gain >= _GAIN else chosen
     return replace(chosen, why=", ".join(reasons) or "as configured")
@@ -98,7 +107,7 @@ def _pass(
     evaluators: list[Evaluator] = []
 
     def prepare() -> None:
-        evaluators[:] = [Evaluator(network, numerics, device)]
+        evaluators[:] = [Evaluator(network, numerics, device, [len(planes)])]
 
     def work() -> None:
         logits, values = evaluators[0](planes)

@@ -2,7 +2,7 @@
 
 In: planes and lists of legal actions, or a buffer of packed positions. Out: actions with their
 log-probabilities and values, or the metrics of an update. The names are the paper's (Schulman et al., 2017).
-Nothing here is random but by key, so the weights, the optimiser's tensors and the number of updates are the
+Nothing here is random but by key, so weights, the optimiser's tensors, version and skipped_in_a_row are the
 agent's whole state.
 """
 
@@ -57,7 +57,8 @@ class Choice:
 class PPOAgent:
     """A player and learner; `network` and `decode` are other than shogi's only for other games.
 
-    version: how many updates the weights have seen.
+    version: how many updates the weights have seen. skipped_in_a_row: the last gradient steps that were not
+    finite and so not taken.
     """
 
     def __init__(
@@ -84,11 +85,17 @@ class PPOAgent:
             sample_planes = torch.rand(shape, generator=torch.Generator().manual_seed(0))
             numerics = choose_numerics(self.network, config.run, self.device, sample_planes)
         self.numerics = numerics
-        self._evaluate = Evaluator(self.network, numerics, self.device)
+        sizes = (config.training.games, config.training.minibatch_size)
+        self._evaluate = Evaluator(self.network, numerics, self.device, sizes)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.training.learning_rate, eps=1e-5, fused=True
         )
-        self._skipped_in_a_row = 0
+        self.skipped_in_a_row = 0
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network has learned."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
 
     @torch.inference_mode()
     def select_action(
@@ -108,16 +115,14 @@ class PPOAgent:
             logits, values = self._evaluate(torch.from_numpy(planes))
         with self.clock("sampling"):
             legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
-            log_probs = legal.log_probs(logits, temperature or 1.0)
+            log_probs = legal.log_probs(logits, temperature or 1.0).cpu()  # not every device has float64
             if temperature == 0:
                 columns = log_probs.argmax(1)
             else:
-                columns = sample(log_probs, torch.from_numpy(uniforms).to(self.device))
+                columns = sample(log_probs, torch.from_numpy(uniforms))
             chosen = log_probs.gather(1, columns[:, None])[:, 0]
             return Choice(
-                actions[offsets[:-1] + columns.cpu().numpy()],
-                chosen.float().cpu().numpy(),
-                values.cpu().numpy(),
+                actions[offsets[:-1] + columns.numpy()], chosen.float().numpy(), values.cpu().numpy()
             )
 
     @torch.inference_mode()
@@ -202,7 +207,7 @@ class PPOAgent:
             if not np.isfinite(list(values.values())).all():
                 self._skip(values, minibatch)
                 return None
-            self._skipped_in_a_row = 0
+            self.skipped_in_a_row = 0
             self.optimizer.step()
         return values
 
@@ -254,8 +259,8 @@ class PPOAgent:
         return loss, {name: metric.detach() for name, metric in metrics.items()}
 
     def _skip(self, values: Mapping[str, float], minibatch: Minibatch) -> None:
-        self._skipped_in_a_row += 1
-        if self._skipped_in_a_row == MAX_SKIPPED:
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row == MAX_SKIPPED:
             facts = ", ".join(f"{name} {value:g}" for name, value in values.items())
             raise NotFiniteError(
                 f"losses or gradients were not finite in {MAX_SKIPPED} gradient steps in a row, "

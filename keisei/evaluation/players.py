@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.keyed_random import uniforms
+from keisei.core.material import PIECE_VALUES
 from keisei.core.policy_labels import ACTION_LABELS
 from keisei.shogi import ShogiGame, encoding
 from keisei.shogi.vector import Batch, VectorGames
@@ -19,9 +20,6 @@ from keisei.shogi.vector import Batch, VectorGames
 Actions = npt.NDArray[np.int32]
 Slots = npt.NDArray[np.intp]
 
-# What a captured piece is worth, as Japanese textbooks say, by its type in a packed board:
-# none, P L N S G B R K, +P +L +N +S, none, +B +R.
-PIECE_VALUES = np.array([0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6, 6, 6, 0, 10, 12], np.int64)
 _WIN = 1000  # more than any piece
 
 # int [2, 81]: the square of a packed board for a square as Black and as White see it.

@@ -62,7 +62,7 @@ def save_checkpoint(parent: Path, checkpoint: Checkpoint) -> Path:
     files = serialized(path, checkpoint)
     try:
         durable.sweep(parent)
-        _settle_replaced(parent)
+        settle_replaced(parent)
         if _holds(path, files[MANIFEST]):
             return path
         _check_room(path, sum(map(len, files.values())))
@@ -102,7 +102,7 @@ def prune_checkpoints(parent: Path, keep: int, spare: Collection[int] = ()) -> l
     if keep < 1:
         raise ValueError(f"keep is {keep}, expected at least 1")
     try:
-        _settle_replaced(parent)
+        settle_replaced(parent)
         valid, surplus = 0, []
         for step, path in _directories(parent):
             if valid < keep:
@@ -201,7 +201,7 @@ def _move_into_place(aside: Path, path: Path) -> None:
         durable.remove_whole(replaced)
 
 
-def _settle_replaced(parent: Path) -> None:
+def settle_replaced(parent: Path) -> None:
     """Finish or undo a replacement that was interrupted."""
     for _, replaced in _directories(parent):
         if replaced.name.endswith(_REPLACED):

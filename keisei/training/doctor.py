@@ -14,10 +14,8 @@ from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.device import choose_device, cores
 
-_NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich")
+_NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "matplotlib")
 _OPTIONAL = {
-    "tensorboard": "curves in TensorBoard",
-    "matplotlib": "keisei plot",
     "gymnasium": "keisei.envs",
     "pettingzoo": "keisei.envs.shogi_v0",
     "wandb": "run.wandb",
@@ -40,8 +38,7 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     model = config.model
     torch.set_num_threads(config.run.threads or cores())
     agent = PPOAgent(config, device)
-    parameters = sum(parameter.numel() for parameter in agent.network.parameters())
-    yield "network", f"{model.blocks} blocks of {model.channels} channels, {parameters:,} parameters"
+    yield "network", f"{model.blocks} blocks of {model.channels} channels, {agent.parameters:,} parameters"
     yield "formats", str(agent.numerics)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to stop at the next safe moment; the second one leaves at once."""
+"""Ctrl-C, SIGTERM and SIGHUP ask to stop at the next safe moment; the second one leaves at once."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):  # noqa: N818  (no error)
@@ -41,8 +41,10 @@ class StopRequest:
 
     def _note(self, signum: int, _frame: FrameType | None) -> None:
         if self._signum:
-            self._before_leaving()
-            os._exit(128 + signum)
+            try:
+                self._before_leaving()
+            finally:
+                os._exit(128 + signum)
         self._signum = signum
         self._on_first(signal.Signals(signum).name)
 

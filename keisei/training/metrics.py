@@ -15,11 +15,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol, get_args
 
+from keisei.config_schema import Opponent
 from keisei.shogi import Reason
 
-OPPONENTS = ("random", "greedy")
+OPPONENTS = get_args(Opponent)
 PHASES = ("env", "inference", "sampling", "encode", "update", "checkpoint", "evaluation", "other")
 # Nobody resigns, forfeits or keeps time in training, so no other reason occurs.
 REASONS = (
@@ -43,7 +44,7 @@ _PHASE_TEXTS = {
     "sampling": "moves were drawn from the policy",
     "encode": "planes and legal moves were rebuilt for the minibatches",
     "update": "the network learned",
-    "checkpoint": "checkpoints were written",
+    "checkpoint": "the checkpoint of the update before was written",
     "evaluation": "evaluation games were played",
     "other": "anything else happened",
 }
@@ -71,7 +72,7 @@ explain: Mapping[str, str] = MappingProxyType(
         "games/draws": "Games drawn in this update; a falling share is the first sign of learning.",
         "games/late_starts": "Games that ended in this update and had begun near the end of an earlier one.",
         **{reason_name(reason): f"Games that ended by {reason.value} in this update." for reason in REASONS},
-        "speed/steps_per_second": "Moves of this update divided by its seconds, learning included.",
+        "speed/steps_per_second": "Moves of this update divided by its seconds, evaluation included.",
         "speed/games_per_second": "Games that ended in this update divided by its seconds.",
         **{f"time/{phase}": f"Seconds of this update in which {_PHASE_TEXTS[phase]}." for phase in PHASES},
         "progress/updates": "Updates since the beginning of the run.",
@@ -99,6 +100,9 @@ class Sink(Protocol):
     def record(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write the metrics of the update that ended at this step."""
 
+    def sync(self) -> None:
+        """Bring to the disk what was recorded; a checkpoint is about to be written that builds on it."""
+
     def close(self) -> None:
         """Write what is still held back; nothing is recorded afterwards."""
 
@@ -122,6 +126,10 @@ class JsonlSink:
         self._file.write(json.dumps({"step": step, **finite}, allow_nan=False) + "\n")
         self._file.flush()
 
+    def sync(self) -> None:
+        """Wait until the disk has the lines."""
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -141,6 +149,10 @@ class TensorBoardSink:
         """Add a point to every curve."""
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
+
+    def sync(self) -> None:
+        """Write what is held back."""
+        self._writer.flush()
 
     def close(self) -> None:
         """Write what is held back and close the file."""
@@ -176,6 +188,9 @@ class WandbSink:
     def record(self, step: int, metrics: Mapping[str, float]) -> None:
         """Log the metrics; Weights & Biases itself keeps the first of two records of a step."""
         self._run.log(dict(metrics), step=step)
+
+    def sync(self) -> None:
+        """Leave it to the library, which writes at its own times."""
 
     def close(self) -> None:
         """Wait until everything is written or sent."""

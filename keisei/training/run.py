@@ -1,4 +1,8 @@
-"""A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls."""
+"""A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls.
+
+0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
+was stopped, and goes on with --resume. What a user can do wrong is one of MISTAKES, or a ConfigError.
+"""
 
 import importlib.util
 import sys
@@ -14,30 +18,36 @@ from keisei.config_errors import ConfigError
 from keisei.config_files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import NotFiniteError
-from keisei.training.checkpoint import CheckpointError, load_checkpoint, newest_checkpoint
+from keisei.shogi import NotationError
+from keisei.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    checkpoint_path,
+    checkpoint_steps,
+    load_checkpoint,
+    newest_checkpoint,
+)
 from keisei.training.console import RunFacts, make_console
 from keisei.training.device import choose_device, cores
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.run_dir import RunDirectory, RunDirectoryError, find_run
+from keisei.training.run_dir import FoundRun, RunDirectory, RunDirectoryError, find_run
 from keisei.training.trainer import Trainer, config_of
 from keisei.training.training_loop_manager import TrainingLoopManager
 
-# What a user can do wrong; anything else is a bug.
 MISTAKES = (CheckpointError, RunDirectoryError)
 
 
 def begin(config: AppConfig, command: Sequence[str]) -> int:
     """Train from nothing in a new directory; return the exit code."""
-    device = _checked_device(config)
-    with (
-        RunDirectory.create(
-            config, config_text=to_yaml(config), command=command, now=datetime.now()
-        ) as directory,
-        _threads(config),
-    ):
+    _check_extras(config)
+    device = choose_device(config.run.device)
+    with _threads(config):
         trainer = Trainer(config, device)
-        return _train(trainer, directory, notices=[], resumed=False)
+        with RunDirectory.create(
+            config, config_text=to_yaml(config), command=command, now=datetime.now()
+        ) as directory:
+            return _train(trainer, directory, notices=[], resumed=False)
 
 
 def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
@@ -45,40 +55,66 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
-    base = load_config(source, overrides)
-    found = find_run(where, Path(base.run.directory))
-    with RunDirectory.open(found.path, command=command, now=datetime.now()) as directory:
-        notices: list[str] = []
-        if found.checkpoint is not None:
-            checkpoint = load_checkpoint(found.checkpoint)
-        else:
-            checkpoint, notices = newest_checkpoint(directory.checkpoints)
-        old = config_of(checkpoint)
-        config = base if source is not None else override(old, overrides)
+    places = [change for change in overrides if change.startswith("run.directory=")]
+    found = find_run(where, Path(load_config(source, places).run.directory))
+    with RunDirectory.open(found.path) as directory:
+        checkpoint, notices = _checkpoint_of(found, directory)
+        path = checkpoint_path(directory.checkpoints, checkpoint.step)
+        old = _config_in(checkpoint, path, directory)
+        config = override(old, overrides) if source is None else load_config(source, overrides)
         changes = differences(old, config)
         refuse_unsafe(changes)
-        notices += [f"changed: {change}" for change in changes]
-        device = _checked_device(config)
-        aside = directory.set_aside(checkpoint.step, datetime.now()) if found.checkpoint is not None else None
-        notices += [f"newer checkpoints are now in {aside}"] if aside else []
+        _check_extras(config)
+        device = choose_device(config.run.device)
+        now = datetime.now()
         with _threads(config):
-            trainer = Trainer.from_snapshot(checkpoint, config, device)
+            try:
+                trainer = Trainer.from_snapshot(checkpoint, config, device)
+            except (ValueError, TypeError, KeyError, NotationError) as error:
+                raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
+            aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
+            directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
+            notices += [f"changed: {change}" for change in changes]
+            notices += [f"newer checkpoints are now in {aside}"] if aside else []
             return _train(trainer, directory, notices=notices, resumed=True)
 
 
-def _checked_device(config: AppConfig) -> torch.device:
-    """Return the device, after a look whether all that the config wants is here."""
+def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
+    """Return the checkpoint to go on from, and what is to be told about damaged ones."""
+    if found.any_valid:
+        return newest_checkpoint(directory.checkpoints)
+    if found.checkpoint is not None:
+        return load_checkpoint(found.checkpoint), []
+    steps = checkpoint_steps(directory.checkpoints)
+    if not steps:
+        raise CheckpointError(f"run {found.path} has no checkpoint to go on from")
+    return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
+
+
+def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> AppConfig:
+    """Return the config in a checkpoint, which must be one of this run."""
+    try:
+        config = config_of(checkpoint)
+    except ValueError as error:  # of another version of the settings
+        raise CheckpointError(f"checkpoint {path} has settings that are not known here: {error}") from error
+    try:
+        refuse_unsafe(differences(load_config(directory.config_file), config))
+    except ConfigError as error:
+        raise CheckpointError(f"checkpoint {path} is not of this run: {error}") from error
+    return config
+
+
+def _check_extras(config: AppConfig) -> None:
     if config.run.wandb != "off" and importlib.util.find_spec("wandb") is None:
         raise ConfigError(
             f"run.wandb: given {config.run.wandb}, but it is missing: pip install 'keisei[wandb]'"
         )
-    return choose_device(config.run.device)
 
 
 def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str], resumed: bool) -> int:
-    run = trainer.config.run
+    """Run the loop to whatever end it comes to, say it in one line, and return the exit code."""
     with ExitStack() as stack:
-        console = make_console(run.console, sys.stdout)
+        console = make_console(trainer.config.run.console, sys.stdout)
         stack.callback(console.close)
         console.start(_facts(trainer, directory))
         for notice in notices:
@@ -92,25 +128,34 @@ def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str],
         for sink in sinks:
             stack.callback(sink.close)
         loop = TrainingLoopManager(trainer, directory, sinks=sinks, console=console, stop=stop)
+        code, end = _outcome(loop, directory)
+    if code == 1:
+        print(f"keisei: {end}", file=sys.stderr)
+    elif trainer.config.run.console != "off":
+        print(end)
+    return code
+
+
+def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, str]:
+    """Run the loop; return the exit code and how it ended."""
+    trainer = loop.trainer
+    try:
         try:
             loop.run()
         except Interrupted as interruption:
             loop.save_between_epochs()
-            console.notice(f"{interruption}; go on with: keisei train --resume {directory.path}")
-            return interruption.exit_code
-        except NotFiniteError as error:
-            dump = directory.path / "not_finite.npz"
-            np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
-            console.notice(f"{error}; the minibatch is in {dump}")
-            return 1
-        except CheckpointError as error:
-            console.notice(str(error))
-            return 1
-        best = f"; best evaluation at step {trainer.best[0]:,}" if trainer.best else ""
-        console.notice(
-            f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
-        )
-        return 0
+            return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
+        except OSError as error:  # a full disk, a closed pipe
+            loop.save_between_epochs()
+            return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+    except NotFiniteError as error:
+        dump = directory.path / "not_finite.npz"
+        np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
+        return 1, f"{error}; the minibatch is in {dump}"
+    except CheckpointError as error:
+        return 1, str(error)
+    best = f"; the best evaluation was at {trainer.best[0]:,}" if trainer.best else ""
+    return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
 
 
 def _facts(trainer: Trainer, directory: RunDirectory) -> RunFacts:
@@ -119,7 +164,7 @@ def _facts(trainer: Trainer, directory: RunDirectory) -> RunFacts:
         run_path=str(directory.path),
         total_steps=config.training.total_timesteps,
         start_step=trainer.steps,
-        parameters=sum(parameter.numel() for parameter in agent.network.parameters()),
+        parameters=agent.parameters,
         device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
         seed=config.run.seed,
     )

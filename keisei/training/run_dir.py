@@ -1,7 +1,7 @@
 """The directory of a run: what it holds, who may write there, and how it is found again.
 
     runs/2025-11-16_14-05-09/
-      config.yaml        the settings, as the caller gave them
+      config.yaml        the settings, those of the last resumption
       run.json           seed, command, versions, machine, commit; and each resumption
       lock               held by the process that trains, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/
@@ -24,7 +24,13 @@ from typing import Any, Self
 
 from keisei.config_schema import AppConfig
 from keisei.training import durable
-from keisei.training.checkpoint import BEST, best_checkpoint, checkpoint_path, checkpoint_steps
+from keisei.training.checkpoint import (
+    BEST,
+    best_checkpoint,
+    checkpoint_path,
+    checkpoint_steps,
+    settle_replaced,
+)
 from keisei.training.provenance import provenance
 
 CONFIG, RUN, LOCK, CHECKPOINTS = "config.yaml", "run.json", "lock", "checkpoints"
@@ -79,22 +85,32 @@ class RunDirectory:
         return run
 
     @classmethod
-    def open(cls, path: Path, *, command: Sequence[str], now: datetime) -> Self:
-        """Open the directory of a run that is to be continued, and note the resumption in its run.json."""
+    def open(cls, path: Path) -> Self:
+        """Open the directory of a run that is to be continued; nothing of the run is changed by that."""
         try:
-            described = _description(path)
+            _description(path)
             run = cls(path, _locked(path))
             try:
                 run._prepare()
-                described = _description(path)  # again, now that nobody else writes it
-                described["resumed"].append(provenance(command, now))
-                run._describe(described)
+                _description(path)  # again, now that nobody else writes it
             except BaseException:
                 run.close()
                 raise
         except OSError as error:
             raise RunDirectoryError(f"run {path} cannot be continued: {durable.reason(error)}") from error
         return run
+
+    def note_resumption(self, *, config_text: str, command: Sequence[str], now: datetime) -> None:
+        """Write the config with which the run goes on, and into run.json who continued it, how and when."""
+        try:
+            described = _description(self.path)
+            described["resumed"].append(provenance(command, now))
+            self._describe(described)
+            durable.write_durably(self.config_file, config_text.encode())
+        except OSError as error:
+            raise RunDirectoryError(
+                f"run {self.path} cannot be continued: {durable.reason(error)}"
+            ) from error
 
     def close(self) -> None:
         """Give the lock back; the files stay."""
@@ -117,6 +133,7 @@ class RunDirectory:
         For a run that goes on from an older checkpoint: what followed it then is another story, which must
         neither be lost nor be found by `latest`. None if there is nothing beyond.
         """
+        settle_replaced(self.checkpoints)
         beyond_it = [step for step in checkpoint_steps(self.checkpoints) if step > beyond]
         if not beyond_it:
             return None
@@ -125,12 +142,12 @@ class RunDirectory:
             aside.mkdir(parents=True)
             if self.metrics_file.exists():
                 shutil.copy2(self.metrics_file, aside)
-            for step in beyond_it:
-                path = checkpoint_path(self.checkpoints, step)
+            for path in (checkpoint_path(self.checkpoints, step) for step in beyond_it):
                 path.rename(aside / path.name)
             best = self.checkpoints / BEST
             if best.exists() and (best_checkpoint(self.checkpoints) or (0, 0))[0] > beyond:
                 best.rename(aside / BEST)
+            durable.sync_directory(aside)
             durable.sync_directory(self.checkpoints)
         except OSError as error:
             raise RunDirectoryError(
@@ -149,19 +166,23 @@ class RunDirectory:
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run to continue: its directory, and the checkpoint if one was named; None is the newest valid one."""
+    """A run to continue: its directory, and the checkpoint if one was named.
+
+    any_valid: the newest checkpoint that is not damaged will do, since only `latest` was asked for.
+    """
 
     path: Path
-    checkpoint: Path | None
+    checkpoint: Path | None = None
+    any_valid: bool = False
 
 
 def find_run(where: str, directory: Path) -> FoundRun:
     """Find a run by its path, its name in `directory` or a checkpoint; `latest`: the one that saved last."""
     if where == "latest":
-        return FoundRun(_latest(directory), None)
+        return FoundRun(_latest(directory), any_valid=True)
     for path in (Path(where), directory / where):
         if (path / RUN).is_file():
-            return FoundRun(path, None)
+            return FoundRun(path)
         run = path.absolute().parent.parent
         if path.is_dir() and path.absolute().parent.name == CHECKPOINTS and (run / RUN).is_file():
             return FoundRun(run, path)

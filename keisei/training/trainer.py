@@ -19,9 +19,10 @@ from keisei.core.phase_clock import PhaseClock
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.schedules import scheduled
 from keisei.core.segment import Segment
-from keisei.shogi import Color, Reason
+from keisei.shogi import Color
 from keisei.shogi.vector import FinishedGame
 from keisei.training.checkpoint import Checkpoint, CheckpointError
+from keisei.training.metrics import REASONS, reason_name
 from keisei.training.rollout import SelfPlay
 
 Metrics = Mapping[str, float]
@@ -37,7 +38,7 @@ class Trainer:
     def __init__(self, config: AppConfig, device: torch.device, *, numerics: Numerics | None = None) -> None:
         self.config = validated(config)
         self.clock = PhaseClock()
-        self.agent = PPOAgent(config, device, numerics=numerics, clock=self.clock)
+        self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)
         self.self_play = SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed)
         self.steps = 0
         self.games = 0
@@ -91,7 +92,9 @@ class Trainer:
             state={
                 "config": self.config.model_dump(mode="json"),
                 "numerics": asdict(self.agent.numerics),
+                "device": self.agent.device.type,
                 "updates": self.agent.version,
+                "skipped_in_a_row": self.agent.skipped_in_a_row,
                 "games": self.games,
                 "best": None if self.best is None else list(self.best),
                 "self_play": self_play,
@@ -102,9 +105,10 @@ class Trainer:
     def from_snapshot(cls, snapshot: Checkpoint, config: AppConfig, device: torch.device) -> "Trainer":
         """Return a trainer that goes on exactly there; the config may differ in what is safe to change."""
         state: Mapping[str, Any] = snapshot.state
-        trainer = cls(config, device, numerics=Numerics(**state["numerics"]))
+        trainer = cls(config, device, numerics=_kept_numerics(state, config, device))
         trainer.agent.load_tensors(snapshot.tensors)
         trainer.agent.version = state["updates"]
+        trainer.agent.skipped_in_a_row = state["skipped_in_a_row"]
         trainer.self_play = SelfPlay.restore(snapshot.blobs["games"], state["self_play"], config.env)
         trainer.steps, trainer.games = snapshot.step, state["games"]
         trainer.best = tuple(state["best"]) if state["best"] else None
@@ -113,13 +117,26 @@ class Trainer:
 
 def config_of(snapshot: Checkpoint) -> AppConfig:
     """Return the config in a snapshot; one that holds no training is a CheckpointError."""
-    missing = {"config", "numerics", "updates", "games", "best", "self_play"} - set(snapshot.state)
+    needed = {"config", "numerics", "device", "updates", "skipped_in_a_row", "games", "best", "self_play"}
+    missing = needed - set(snapshot.state)
     missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games"} - set(snapshot.blobs)
     if missing:
         raise CheckpointError(
             f"the checkpoint of step {snapshot.step} holds no training: {sorted(missing)} are missing"
         )
     return AppConfig.model_validate(snapshot.state["config"])
+
+
+def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.device) -> Numerics | None:
+    """Return the formats that a run has chosen; None if it is to choose anew, being told so or elsewhere."""
+    old, new = state["config"]["run"], config.run
+    same = (old["precision"], old["channels_last"], old["compile"], state["device"]) == (
+        new.precision,
+        new.channels_last,
+        new.compile,
+        device.type,
+    )
+    return Numerics(**state["numerics"]) if same else None
 
 
 def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:
@@ -133,9 +150,7 @@ def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:
         "games/draws": winners[None],
         "games/late_starts": sum(game.late_start for game in finished),
     }
-    for reason in Reason:
-        if reasons[reason]:
-            metrics[f"games/by_{reason.replace(' ', '_')}"] = reasons[reason]
+    metrics |= {reason_name(reason): reasons[reason] for reason in REASONS}
     if finished:
         metrics["games/length"] = sum(len(game.moves) for game in finished) / len(finished)
     return metrics

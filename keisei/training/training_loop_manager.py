@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from keisei.evaluation.match import make_opponent, play_match
 from keisei.evaluation.players import NetworkPlayer
-from keisei.training.checkpoint import CheckpointError, mark_best, prune_checkpoints, save_checkpoint
+from keisei.training.checkpoint import (
+    CheckpointError,
+    best_checkpoint,
+    checkpoint_steps,
+    mark_best,
+    prune_checkpoints,
+    save_checkpoint,
+)
 from keisei.training.console import Console
 from keisei.training.interrupt import StopRequest
 from keisei.training.metrics import Sink
@@ -55,8 +62,10 @@ class TrainingLoopManager:
             trainer.games += len(collected.finished)
             last = self._is_finished()
             best_before = trainer.best
-            if last or crossed(before, trainer.steps, evaluation.every):
-                metrics |= self._evaluate(evaluation.final_games if last else evaluation.games)
+            if last and evaluation.final_games:
+                metrics |= self._evaluate(evaluation.final_games)
+            elif crossed(before, trainer.steps, evaluation.every):
+                metrics |= self._evaluate(evaluation.games)
             self._between_epochs = trainer.snapshot()
             self._record(metrics, trainer.steps - before)
             if last or trainer.best != best_before or crossed(before, trainer.steps, run.checkpoint_every):
@@ -78,11 +87,14 @@ class TrainingLoopManager:
         return self.trainer.self_play.rollout(self.trainer.agent, steps, before_step=self._stop.check)
 
     def _evaluate(self, games: int) -> Mapping[str, float]:
-        """Play a match against each opponent; the training's random streams are not touched."""
-        trainer, evaluation = self.trainer, self.config.evaluation
-        if not games or not evaluation.opponents:
-            return {}
-        metrics, seed = {}, self.config.run.seed
+        """Play a match against each opponent; the training's random streams are not touched.
+
+        The best weights are those whose scores are surely high: by the mean of the lower ends of their 95 %
+        intervals, so that few lucky games do not outdo many.
+        """
+        trainer, evaluation, seed = self.trainer, self.config.evaluation, self.config.run.seed
+        metrics: dict[str, float] = {}
+        sure_scores = []
         with trainer.clock("evaluation"):
             for name in evaluation.opponents:
                 result = play_match(
@@ -97,14 +109,14 @@ class TrainingLoopManager:
                 )
                 self._stop.check()
                 self._console.notice(f"{trainer.steps:,} moves: {result}")
+                sure_scores.append(result.interval()[0])
                 metrics[f"evaluation/{name}_score"] = result.score
                 metrics[f"evaluation/{name}_draws"] = result.draws / result.games
                 metrics[f"evaluation/{name}_length"] = result.mean_length
-        score = sum(metrics[f"evaluation/{name}_score"] for name in evaluation.opponents) / len(
-            evaluation.opponents
-        )
-        if trainer.best is None or score > trainer.best[1]:
-            trainer.best = (trainer.steps, score)
+        if sure_scores:
+            score = sum(sure_scores) / len(sure_scores)
+            if trainer.best is None or score > trainer.best[1]:
+                trainer.best = (trainer.steps, score)
         return metrics
 
     def _record(self, metrics: Mapping[str, float], steps: int) -> None:
@@ -125,13 +137,18 @@ class TrainingLoopManager:
 
     def _save(self, *, must: bool) -> None:
         """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""
-        run, parent, best = self.config.run, self._directory.checkpoints, self.trainer.best
+        parent, best = self._directory.checkpoints, self.trainer.best
         with self.trainer.clock("checkpoint"):
             try:
+                for sink in self._sinks:
+                    sink.sync()
                 save_checkpoint(parent, self._between_epochs)
-                if best is not None and best[0] == self._between_epochs.step:
+                marked = best_checkpoint(parent)
+                if best is not None and best != marked and best[0] in checkpoint_steps(parent):
                     mark_best(parent, *best)
-                prune_checkpoints(parent, run.keep_checkpoints, spare=[best[0]] if best else [])
+                    marked = best
+                spare = [] if marked is None else [marked[0]]
+                prune_checkpoints(parent, self.config.run.keep_checkpoints, spare)
             except CheckpointError as error:
                 if must:
                     raise

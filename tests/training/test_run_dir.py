@@ -31,7 +31,10 @@ def begin(parent: Path, name: str | None = None, needed_bytes: int = 0) -> RunDi
 
 
 def resume(path: Path) -> RunDirectory:
-    return RunDirectory.open(path, command=["keisei", "train", "--resume", "latest"], now=NOW)
+    run = RunDirectory.open(path)
+    command = ["keisei", "train", "--resume", "latest"]
+    run.note_resumption(config_text="seed: 5\n", command=command, now=NOW)
+    return run
 
 
 # Beginning
