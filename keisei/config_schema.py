@@ -101,7 +101,7 @@ class ModelConfig(Room):
 class ParallelConfig(Room):
     """Self-play in worker processes."""
 
-    enabled: bool = Field(False, description="collect in worker processes")
+    enabled: bool = Field(False, description="collect in worker processes; not in this version")
     num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
     episodes_per_worker: Count = Field(64, description="games that a worker plays side by side")
     model_sync_interval: Count = Field(
