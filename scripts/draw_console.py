@@ -57,7 +57,8 @@ def main() -> None:
     )
     console.print(draw(progress, board, notices, WIDTH, HEIGHT))
     svg = console.export_svg(title="keisei train", unique_id="t")
-    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)  # it would be fetched from elsewhere
+    # Without the fonts, which would be fetched from elsewhere, and the comment.
+    svg = re.sub(r"@font-face\s*\{.*?\}|<!--.*?-->", "", svg, flags=re.DOTALL)
     arguments.out.write_text(svg.replace("Fira Code", "DejaVu Sans Mono"), encoding="utf-8")
 
 

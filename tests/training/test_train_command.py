@@ -29,6 +29,13 @@ def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> 
     assert last(run).step == 2048
     assert "2,048" in done.stdout
 
+    picture = tmp_path / "console.svg"
+    script = [sys.executable, str(ROOT / "scripts" / "draw_console.py"), str(run), str(picture), "--at", "1"]
+    subprocess.run(script, timeout=120, check=True)
+    drawn = picture.read_text(encoding="utf-8")
+    assert "where" in drawn
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
 
 def test_the_last_partial_epoch_is_trained_on_too(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "keisei" / "train.py"), "--config=tiny", "--total-timesteps=700"]
