@@ -212,7 +212,7 @@ class RunConfig(Room):
         if not self.directory.isprintable():
             yield Contradiction(("directory",), f"directory {self.directory!r} must be printable text")
         if self.name is not None and (
-            self.name in (".", "..") or not self.name.isprintable() or set(self.name) & set("/\\")
+            self.name.startswith(".") or not self.name.isprintable() or set(self.name) & set("/\\")
         ):
             yield Contradiction(("name",), f"name {self.name!r} must be the name of one directory")
 

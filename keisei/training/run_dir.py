@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from keisei.config_schema import AppConfig
+from keisei.config_schema import AppConfig, validated
 from keisei.training import durable
 from keisei.training.checkpoint import (
     BEST,
@@ -65,6 +65,7 @@ class RunDirectory:
         needed_bytes: int = NEEDED_BYTES,
     ) -> Self:
         """Make the directory of a new run, `<run.directory>/<run.name, or the date and the time>`."""
+        config = validated(config)
         parent = Path(config.run.directory)
         try:
             parent.mkdir(parents=True, exist_ok=True)
@@ -218,8 +219,6 @@ def _check_room(parent: Path, needed_bytes: int) -> None:
 def _new_directory(parent: Path, name: str | None, now: datetime) -> Path:
     """Make a directory of this name, or one that nobody has, named by the time."""
     if name is not None:
-        if not name or name.startswith(".") or "/" in name or "\0" in name:
-            raise RunDirectoryError(f"run.name is {name!r}, expected the name of a directory in {parent}")
         (parent / name).mkdir(exist_ok=True)
         return parent / name
     stamp, number = now.strftime("%Y-%m-%d_%H-%M-%S"), 1

@@ -39,12 +39,13 @@ def one_thread() -> Iterator[None]:
 def small_config(
     model: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **training: Any
 ) -> AppConfig:
-    """A small network on one thread, with 64 moves to an update unless told otherwise."""
+    """A small network on one thread, with 64 moves to an update, whatever the package's defaults."""
+    plain = {"learning_rate_floor": 0.2, "entropy_schedule": "constant", "material_reward": 0.0}
     return AppConfig.model_validate(
         {
-            "env": env or {},
+            "env": {"late_start_share": 0.0, **(env or {})},
             "model": {**SMALL, **(model or {})},
-            "training": {"games": 8, "steps_per_epoch": 64, "minibatch_size": 16, **training},
+            "training": {"games": 8, "steps_per_epoch": 64, "minibatch_size": 16, **plain, **training},
             "run": {"seed": 5, "threads": 1},
         }
     )

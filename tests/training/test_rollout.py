@@ -46,7 +46,7 @@ def agent() -> PPOAgent:
 
 
 def env_config(**fields: Any) -> EnvConfig:
-    return EnvConfig.model_validate({"max_moves": MAX_MOVES, **fields})
+    return EnvConfig.model_validate({"max_moves": MAX_MOVES, "late_start_share": 0.0, **fields})
 
 
 def self_play(

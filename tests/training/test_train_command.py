@@ -63,7 +63,7 @@ def test_time_is_up(tmp_path: Path) -> None:
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
         (["--resume", "latest"], ["runs"]),
         (["--resume", "nowhere"], ["nowhere"]),
-        (["--total-timesteps", "many"], ["many"]),
+        (["--total-timesteps", "many"], ["--total-timesteps"]),
     ],
 )
 def test_a_mistake_is_told_in_a_line_each(tmp_path: Path, arguments: list[str], said: list[str]) -> None:
