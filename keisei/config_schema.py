@@ -101,9 +101,19 @@ class ModelConfig(Room):
 class ParallelConfig(Room):
     """Self-play in worker processes."""
 
-    enabled: bool = Field(False, description="collect in worker processes; not in this version")
+    enabled: bool | Literal["auto"] = Field(
+        "auto", description="collect in worker processes; auto does where there are two cores or more"
+    )
     num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
-    episodes_per_worker: Count = Field(64, description="games that a worker plays side by side")
+    episodes_per_worker: int = Field(
+        64, ge=1, le=100_000, description="games that a worker plays side by side"
+    )
+    max_policy_lag: Steps = Field(
+        0,
+        le=1000,
+        description="updates by which the weights that played may be older than those that learn; with 0 "
+        "workers and learner take turns, else they work at the same time",
+    )
     model_sync_interval: Count = Field(
         1,
         description="updates between two broadcasts of the weights",
@@ -124,9 +134,11 @@ class ParallelConfig(Room):
     compression_enabled: bool = Field(False, description="weights travel in half precision")
 
     def _contradictions(self) -> Iterator[Contradiction]:
-        if self.enabled:
+        if self.model_sync_interval > max(1, self.max_policy_lag):
             yield Contradiction(
-                ("enabled",), "parallel collection is not part of this version; leave enabled: false"
+                ("model_sync_interval", "max_policy_lag"),
+                f"model_sync_interval {self.model_sync_interval} makes weights older than max_policy_lag "
+                f"{self.max_policy_lag} allows",
             )
 
 

@@ -8,6 +8,7 @@ agent's whole state.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -87,10 +88,14 @@ class PPOAgent:
         self.numerics = numerics
         sizes = (config.training.games, config.training.minibatch_size)
         self._evaluate = Evaluator(self.network, numerics, self.device, sizes)
-        self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=config.training.learning_rate, eps=1e-5, fused=True
-        )
         self.skipped_in_a_row = 0
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Adam:
+        """Made when it is first needed: who only plays does without, and starts a second sooner."""
+        return torch.optim.Adam(
+            self.network.parameters(), lr=self.config.training.learning_rate, eps=1e-5, fused=True
+        )
 
     @property
     def parameters(self) -> int:

@@ -30,19 +30,42 @@ class Segment:
 
     @classmethod
     def empty(cls, steps: int, streams: int, packed_bytes: int) -> Self:
-        """Return arrays to be filled."""
-        shape = (steps, streams)
-        return cls(
-            packed=np.zeros((*shape, packed_bytes), np.uint8),
-            actions=np.zeros(shape, np.int32),
-            log_probs=np.zeros(shape, np.float32),
-            values=np.zeros(shape, np.float32),
-            rewards=np.zeros(shape, np.float32),
-            ended=np.zeros(shape, np.bool_),
-            after=np.zeros((streams, packed_bytes), np.uint8),
-            bootstrap=np.zeros(streams, np.float32),
-        )
+        """Return arrays of zeros, to be filled."""
+        return cls.over(bytearray(cls.size(steps, streams, packed_bytes)), steps, streams, packed_bytes)
+
+    @classmethod
+    def over(cls, memory: bytearray | memoryview, steps: int, streams: int, packed_bytes: int) -> Self:
+        """Return arrays that lie in this memory, from its beginning: what is written there, they hold."""
+        arrays = {}
+        offset = 0
+        for name, kind, shape in _layout(steps, streams, packed_bytes):
+            arrays[name] = np.ndarray(shape, kind, memory, offset)
+            offset += arrays[name].nbytes
+        return cls(**arrays)
+
+    @staticmethod
+    def size(steps: int, streams: int, packed_bytes: int) -> int:
+        """Return how many bytes of memory `over` needs."""
+        layout = _layout(steps, streams, packed_bytes)
+        return int(sum(np.prod(shape) * np.dtype(kind).itemsize for _, kind, shape in layout))
 
     def __len__(self) -> int:
         """Return the number of moves, T * N."""
         return self.actions.size
+
+
+def _layout(
+    steps: int, streams: int, packed_bytes: int
+) -> tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]:
+    """Return the arrays as they follow each other in memory; the wide ones first, so that all are aligned."""
+    moves = (steps, streams)
+    return (
+        ("actions", np.int32, moves),
+        ("log_probs", np.float32, moves),
+        ("values", np.float32, moves),
+        ("rewards", np.float32, moves),
+        ("bootstrap", np.float32, (streams,)),
+        ("packed", np.uint8, (*moves, packed_bytes)),
+        ("after", np.uint8, (streams, packed_bytes)),
+        ("ended", np.bool_, moves),
+    )

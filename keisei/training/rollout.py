@@ -5,9 +5,9 @@ the games' numbers, not on who plays them.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,9 +15,19 @@ from keisei.config_schema import EnvConfig
 from keisei.core.keyed_random import uniforms
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
-from keisei.shogi import ShogiGame
+from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import PACKED_BYTES, plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
+
+
+@dataclass(frozen=True, slots=True)
+class GameResult:
+    """How a game ended: its number, its outcome, its length in plies, whether it had begun late."""
+
+    number: int
+    outcome: Outcome
+    length: int
+    late_start: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +36,33 @@ class Collected:
 
     segment: Segment
     finished: list[FinishedGame]
+
+    @property
+    def results(self) -> list[GameResult]:
+        """How those games ended."""
+        return [
+            GameResult(game.number, game.outcome, len(game.moves), game.late_start) for game in self.finished
+        ]
+
+
+class Played(Protocol):
+    """What learning takes from a rollout, wherever it was played."""
+
+    @property
+    def segment(self) -> Segment:
+        """The moves."""
+
+    @property
+    def results(self) -> list[GameResult]:
+        """How the games ended that ended meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGames:
+    """The games of a SelfPlay at a moment: the vector as bytes, the rest as JSON."""
+
+    games: bytes
+    state: dict[str, Any]
 
 
 class SelfPlay:
@@ -41,8 +78,17 @@ class SelfPlay:
         games.observe(self._batch)
 
     @classmethod
-    def begin(cls, config: EnvConfig, *, games: int, seed: int, threads: int = 1) -> "SelfPlay":
-        """Begin new games."""
+    def begin(
+        cls,
+        config: EnvConfig,
+        *,
+        games: int,
+        seed: int,
+        first_number: int = 0,
+        stride: int | None = None,
+        threads: int = 1,
+    ) -> "SelfPlay":
+        """Begin new games, with the numbers that VectorGames gives them."""
         return cls(
             VectorGames(
                 games,
@@ -51,20 +97,29 @@ class SelfPlay:
                 max_moves=config.max_moves,
                 declaration=config.declaration,
                 random_plies=config.random_plies,
+                first_number=first_number,
+                stride=stride,
             ),
             config,
         )
 
     def rollout(
-        self, agent: PPOAgent, steps: int, *, before_step: Callable[[], None] = lambda: None
+        self,
+        agent: PPOAgent,
+        steps: int,
+        *,
+        before_step: Callable[[], None] = lambda: None,
+        memory: bytearray | memoryview | None = None,
     ) -> Collected:
         """Play `steps` moves in every game with the agent's weights, and return them.
 
-        before_step is called before each move; what it raises ends the rollout in the middle.
+        before_step is called before each move; what it raises ends the rollout in the middle. memory: where
+        the segment is to lie, see Segment.over; its own if there is none.
         """
         batch, seed, clock = self._batch, self.games.seed, agent.clock
         assert batch.planes is not None
-        segment = Segment.empty(steps, len(self.games), PACKED_BYTES)
+        shape = (steps, len(self.games), PACKED_BYTES)
+        segment = Segment.empty(*shape) if memory is None else Segment.over(memory, *shape)
         finished: list[FinishedGame] = []
         for t in range(steps):
             before_step()
@@ -100,18 +155,26 @@ class SelfPlay:
                 self._late_starts.append(position_before_end(game, back))
         self.games.set_late_starts(list(self._late_starts), self._config.late_start_share)
 
-    def save(self) -> tuple[bytes, dict[str, Any]]:
-        """Return the games as bytes, and the rest as JSON, from which `restore` goes on exactly."""
-        return self.games.save(), {"late_starts": list(self._late_starts)}
+    def __len__(self) -> int:
+        """Return how many games are played side by side."""
+        return len(self.games)
+
+    def save(self) -> SavedGames:
+        """Return all that it takes to go on from here exactly."""
+        return SavedGames(self.games.save(), {"late_starts": list(self._late_starts)})
 
     @classmethod
-    def restore(
-        cls, games: bytes, state: dict[str, Any], config: EnvConfig, *, threads: int = 1
-    ) -> "SelfPlay":
+    def restore(cls, saved: SavedGames, config: EnvConfig, *, threads: int = 1) -> "SelfPlay":
         """Go on with saved games; the config says what becomes of the late starts from now on."""
-        restored = cls(VectorGames.restore(games, threads=threads), config, late_starts=state["late_starts"])
+        games = VectorGames.restore(saved.games, threads=threads)
+        restored = cls(games, config, late_starts=saved.state["late_starts"])
         restored.games.set_late_starts(list(restored._late_starts), config.late_start_share)
         return restored
+
+
+def next_number(saved: Iterable[SavedGames]) -> int:
+    """Return the first number that none of these games has, nor one before them."""
+    return 1 + max(max(VectorGames.restore(one.games).numbers) for one in saved)
 
 
 def position_before_end(game: FinishedGame, back: int) -> str:

@@ -6,7 +6,8 @@ was stopped, and goes on with --resume. What a user can do wrong is one of MISTA
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 from keisei.config_errors import ConfigError
 from keisei.config_files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import NotFiniteError
+from keisei.core.ppo_agent import NotFiniteError, PPOAgent
 from keisei.shogi import NotationError
 from keisei.training.checkpoint import (
     Checkpoint,
@@ -31,8 +32,16 @@ from keisei.training.console import RunFacts, make_console
 from keisei.training.device import choose_device, cores
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
+from keisei.training.parallel.parallel_manager import (
+    ParallelManager,
+    WorkerError,
+    begin_games,
+    number_of_workers,
+    resolved,
+)
+from keisei.training.rollout import SavedGames, SelfPlay, next_number
 from keisei.training.run_dir import FoundRun, RunDirectory, RunDirectoryError, find_run
-from keisei.training.trainer import Trainer, config_of
+from keisei.training.trainer import Trainer, config_of, games_of
 from keisei.training.training_loop_manager import TrainingLoopManager
 
 MISTAKES = (CheckpointError, RunDirectoryError)
@@ -43,11 +52,12 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
     _check_extras(config)
     device = choose_device(config.run.device)
     with _threads(config):
+        config = resolved(config)
         trainer = Trainer(config, device)
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
         ) as directory:
-            return _train(trainer, directory, notices=[], resumed=False)
+            return _train(trainer, None, directory, notices=[])
 
 
 def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
@@ -62,6 +72,7 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)
+        config = resolved(config)
         changes = differences(old, config)
         refuse_unsafe(changes)
         _check_extras(config)
@@ -70,13 +81,17 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
         with _threads(config):
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
+                games = games_of(checkpoint)
+                games_fit = _games_fit(config, games)
             except (ValueError, TypeError, KeyError, NotationError) as error:
                 raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
             directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
             notices += [f"changed: {change}" for change in changes]
             notices += [f"newer checkpoints are now in {aside}"] if aside else []
-            return _train(trainer, directory, notices=notices, resumed=True)
+            if not games_fit:
+                notices.append("the games under way do not fit the number of games now; new ones begin")
+            return _train(trainer, games, directory, notices=notices)
 
 
 def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
@@ -111,8 +126,43 @@ def _check_extras(config: AppConfig) -> None:
         )
 
 
-def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str], resumed: bool) -> int:
-    """Run the loop to whatever end it comes to, say it in one line, and return the exit code."""
+def _games_fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
+    """Tell whether saved games are those of the workers, or of the one process, that the config asks for."""
+    training = config.training
+    expected = [training.games]
+    if training.parallel.enabled:
+        expected = [training.parallel.episodes_per_worker] * number_of_workers(config)
+    return [len(SelfPlay.restore(saved, config.env)) for saved in games] == expected
+
+
+def _who_plays(
+    config: AppConfig, agent: PPOAgent, saved: Sequence[SavedGames] | None, notice: Callable[[str], None]
+) -> SelfPlay | ParallelManager:
+    """Return the games to be played, by workers or by this process: the saved ones, if they fit, or new ones.
+
+    New games have new numbers, and so other random numbers than those before.
+    """
+    fit = saved is not None and _games_fit(config, saved)
+    first = next_number(saved) if saved is not None and not fit else 0
+    if config.training.parallel.enabled:
+        games = saved if fit else begin_games(config, number_of_workers(config), first)
+        return ParallelManager(config, agent, games=games, notice=notice)
+    if saved is not None and fit:
+        return SelfPlay.restore(saved[0], config.env)
+    return SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed, first_number=first)
+
+
+def _train(
+    trainer: Trainer,
+    saved: Sequence[SavedGames] | None,
+    directory: RunDirectory,
+    *,
+    notices: Sequence[str],
+) -> int:
+    """Run the loop to whatever end it comes to, say it in one line, and return the exit code.
+
+    saved: the games of a run that is resumed.
+    """
     with ExitStack() as stack:
         console = make_console(trainer.config.run.console, sys.stdout)
         stack.callback(console.close)
@@ -124,11 +174,15 @@ def _train(trainer: Trainer, directory: RunDirectory, *, notices: Sequence[str],
                 lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close
             )
         )
-        sinks = _sinks(trainer, directory, resumed)
+        sinks = _sinks(trainer, directory, saved is not None)
         for sink in sinks:
             stack.callback(sink.close)
-        loop = TrainingLoopManager(trainer, directory, sinks=sinks, console=console, stop=stop)
+        games = _who_plays(trainer.config, trainer.agent, saved, console.notice)
+        if isinstance(games, ParallelManager):
+            stack.enter_context(games)
+        loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
         code, end = _outcome(loop, directory)
+        loop.close_account()
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif trainer.config.run.console != "off":
@@ -148,6 +202,10 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, s
         except OSError as error:  # a full disk, a closed pipe
             loop.save_between_epochs()
             return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+    except WorkerError as error:
+        loop.save_between_epochs()
+        traceback.print_exception(error)
+        return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})

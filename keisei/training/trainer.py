@@ -1,7 +1,7 @@
-"""Trainer: everything that a training is, in memory: the agent, its games, how far it has come.
+"""Trainer: an agent that learns, and how far it has come. Who plays the games is the loop's business.
 
-It knows neither files nor console; `snapshot` is all of its state, and a trainer made from one goes on to the
-bit.
+It knows neither files nor console nor processes; `snapshot` is all of its state and of the games, and a
+trainer made from one goes on to the bit.
 """
 
 from collections import Counter
@@ -20,10 +20,9 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.schedules import scheduled
 from keisei.core.segment import Segment
 from keisei.shogi import Color
-from keisei.shogi.vector import FinishedGame
 from keisei.training.checkpoint import Checkpoint, CheckpointError
 from keisei.training.metrics import REASONS, reason_name
-from keisei.training.rollout import SelfPlay
+from keisei.training.rollout import GameResult, SavedGames
 
 Metrics = Mapping[str, float]
 
@@ -39,7 +38,6 @@ class Trainer:
         self.config = validated(config)
         self.clock = PhaseClock()
         self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)
-        self.self_play = SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed)
         self.steps = 0
         self.games = 0
         self.best: tuple[int, float] | None = None
@@ -50,10 +48,9 @@ class Trainer:
         return self.steps / self.config.training.total_timesteps
 
     def steps_of_next_epoch(self) -> int:
-        """Return how many moves each game plays before the next update; the last epoch may be shorter."""
+        """Return how many moves are to be played before the next update; the last epoch may be shorter."""
         training = self.config.training
-        left = -(-(training.total_timesteps - self.steps) // training.games)
-        return min(left, training.steps_per_epoch // training.games)
+        return min(training.total_timesteps - self.steps, training.steps_per_epoch)
 
     def perform_ppo_update(
         self, segments: Sequence[Segment], *, before_minibatch: Callable[[], None] = lambda: None
@@ -82,13 +79,12 @@ class Trainer:
             training.material_reward, "linear", 0.0, self.progress / training.material_reward_until
         )
 
-    def snapshot(self) -> Checkpoint:
-        """Return copies of everything that determines the future."""
-        games, self_play = self.self_play.save()
+    def snapshot(self, games: Sequence[SavedGames]) -> Checkpoint:
+        """Return copies of everything that determines the future; games: of each vector that is played."""
         return Checkpoint(
             step=self.steps,
             tensors=self.agent.tensors(),
-            blobs={"games": games},
+            blobs={f"games_{number}": saved.games for number, saved in enumerate(games)},
             state={
                 "config": self.config.model_dump(mode="json"),
                 "numerics": asdict(self.agent.numerics),
@@ -97,7 +93,7 @@ class Trainer:
                 "skipped_in_a_row": self.agent.skipped_in_a_row,
                 "games": self.games,
                 "best": None if self.best is None else list(self.best),
-                "self_play": self_play,
+                "self_play": [saved.state for saved in games],
             },
         )
 
@@ -109,7 +105,6 @@ class Trainer:
         trainer.agent.load_tensors(snapshot.tensors)
         trainer.agent.version = state["updates"]
         trainer.agent.skipped_in_a_row = state["skipped_in_a_row"]
-        trainer.self_play = SelfPlay.restore(snapshot.blobs["games"], state["self_play"], config.env)
         trainer.steps, trainer.games = snapshot.step, state["games"]
         trainer.best = tuple(state["best"]) if state["best"] else None
         return trainer
@@ -119,12 +114,18 @@ def config_of(snapshot: Checkpoint) -> AppConfig:
     """Return the config in a snapshot; one that holds no training is a CheckpointError."""
     needed = {"config", "numerics", "device", "updates", "skipped_in_a_row", "games", "best", "self_play"}
     missing = needed - set(snapshot.state)
-    missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games"} - set(snapshot.blobs)
+    missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games_0"} - set(snapshot.blobs)
     if missing:
         raise CheckpointError(
             f"the checkpoint of step {snapshot.step} holds no training: {sorted(missing)} are missing"
         )
     return AppConfig.model_validate(snapshot.state["config"])
+
+
+def games_of(snapshot: Checkpoint) -> list[SavedGames]:
+    """Return the vectors of games in a snapshot."""
+    states = snapshot.state["self_play"]
+    return [SavedGames(snapshot.blobs[f"games_{number}"], state) for number, state in enumerate(states)]
 
 
 def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.device) -> Numerics | None:
@@ -139,7 +140,7 @@ def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.de
     return Numerics(**state["numerics"]) if same else None
 
 
-def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:
+def game_metrics(finished: Sequence[GameResult]) -> Metrics:
     """Return the results of the games that ended, by colour and by reason."""
     winners = Counter(game.outcome.winner for game in finished)
     reasons = Counter(game.outcome.reason for game in finished)
@@ -152,5 +153,5 @@ def game_metrics(finished: Sequence[FinishedGame]) -> Metrics:
     }
     metrics |= {reason_name(reason): reasons[reason] for reason in REASONS}
     if finished:
-        metrics["games/length"] = sum(len(game.moves) for game in finished) / len(finished)
+        metrics["games/length"] = sum(game.length for game in finished) / len(finished)
     return metrics

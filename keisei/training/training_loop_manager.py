@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from keisei.evaluation.match import make_opponent, play_match
 from keisei.evaluation.players import NetworkPlayer
+from keisei.shogi.vector import VectorGames
 from keisei.training.checkpoint import (
     CheckpointError,
     best_checkpoint,
@@ -20,18 +21,25 @@ from keisei.training.checkpoint import (
 )
 from keisei.training.console import Console
 from keisei.training.interrupt import StopRequest
-from keisei.training.metrics import Sink
-from keisei.training.rollout import Collected
+from keisei.training.metrics import Sink, worker_metrics
+from keisei.training.parallel.account import ConservationError
+from keisei.training.parallel.parallel_manager import ParallelManager
+from keisei.training.parallel.status import WorkerStatus
+from keisei.training.rollout import Played, SavedGames, SelfPlay
 from keisei.training.run_dir import RunDirectory
 from keisei.training.trainer import Trainer, game_metrics
 
 
 class TrainingLoopManager:
-    """Collects, learns, evaluates, records and saves, in this order."""
+    """Collects, learns, evaluates, records and saves, in this order.
+
+    games: who plays, this process or workers, which are started and shut down by the caller.
+    """
 
     def __init__(
         self,
         trainer: Trainer,
+        games: SelfPlay | ParallelManager,
         directory: RunDirectory,
         *,
         sinks: Sequence[Sink],
@@ -40,12 +48,14 @@ class TrainingLoopManager:
     ) -> None:
         self.trainer = trainer
         self.config = trainer.config
+        self._games = games
         self._directory = directory
         self._sinks = sinks
         self._console = console
         self._stop = stop
-        self._between_epochs = trainer.snapshot()
+        self._between_epochs = trainer.snapshot(self._saved_games())
         self._began = time.monotonic()
+        self._first_step = trainer.steps
 
     def run(self) -> None:
         """Train until the moves are played or the time is up; the last epoch has the final evaluation."""
@@ -54,19 +64,21 @@ class TrainingLoopManager:
         trainer.clock.lap()
         while not last:
             before = trainer.steps
-            collected = self._collect_serial_data()
+            played = self._collect()
+            results = [result for one in played for result in one.results]
             metrics = {
-                **trainer.perform_ppo_update([collected.segment], before_minibatch=self._stop.check),
-                **game_metrics(collected.finished),
+                **trainer.perform_ppo_update([one.segment for one in played], before_minibatch=self._look),
+                **game_metrics(results),
             }
-            trainer.games += len(collected.finished)
+            trainer.games += len(results)
+            self._publish_weights()
             last = self._is_finished()
             best_before = trainer.best
             if last and evaluation.final_games:
                 metrics |= self._evaluate(evaluation.final_games)
             elif crossed(before, trainer.steps, evaluation.every):
                 metrics |= self._evaluate(evaluation.games)
-            self._between_epochs = trainer.snapshot()
+            self._between_epochs = trainer.snapshot(self._saved_games())
             self._record(metrics, trainer.steps - before)
             if last or trainer.best != best_before or crossed(before, trainer.steps, run.checkpoint_every):
                 self._save(must=last)
@@ -81,10 +93,45 @@ class TrainingLoopManager:
         out_of_time = training.max_minutes is not None and minutes >= training.max_minutes
         return out_of_time or self.trainer.steps >= training.total_timesteps
 
-    def _collect_serial_data(self) -> Collected:
-        """Play an epoch's moves in this process."""
-        steps = self.trainer.steps_of_next_epoch()
-        return self.trainer.self_play.rollout(self.trainer.agent, steps, before_step=self._stop.check)
+    def _collect(self) -> Sequence[Played]:
+        """Play the moves of an epoch, here or in the workers."""
+        if isinstance(self._games, ParallelManager):
+            return self._collect_parallel_data(self._games)
+        return self._collect_serial_data(self._games)
+
+    def _collect_serial_data(self, self_play: SelfPlay) -> Sequence[Played]:
+        steps = -(-self.trainer.steps_of_next_epoch() // len(self_play))
+        return [self_play.rollout(self.trainer.agent, steps, before_step=self._look)]
+
+    def _collect_parallel_data(self, workers: ParallelManager) -> Sequence[Played]:
+        with self.trainer.clock("collect"):
+            return workers.collect_experiences(
+                self.trainer.steps_of_next_epoch(), before_wait=self._stop.check
+            )
+
+    def _publish_weights(self) -> None:
+        """Let the workers have what was learned."""
+        if isinstance(self._games, ParallelManager):
+            with self.trainer.clock("synchronize"):
+                self._games.synchronize_models()
+
+    def _look(self) -> None:
+        """Look up from long work: has somebody asked to stop, has a worker died?"""
+        self._stop.check()
+        if isinstance(self._games, ParallelManager):
+            self._games.supervise()
+
+    def _saved_games(self) -> Sequence[SavedGames]:
+        """Return the games as they stand after the last whole epoch."""
+        return self._games.save_games() if isinstance(self._games, ParallelManager) else [self._games.save()]
+
+    def close_account(self) -> None:
+        """At the end, tell where all the moves went that workers made."""
+        if isinstance(self._games, ParallelManager):
+            untrained = self._games.account().trained - (self.trainer.steps - self._first_step)
+            self._games.give_back(untrained)
+            self._games.shutdown()
+            self._console.notice(f"workers: {self._games.account()}")
 
     def _evaluate(self, games: int) -> Mapping[str, float]:
         """Play a match against each opponent; the training's random streams are not touched.
@@ -105,7 +152,7 @@ class TrainingLoopManager:
                     max_moves=evaluation.max_moves,
                     declaration=self.config.env.declaration,
                     seed=seed,
-                    should_stop=lambda: self._stop.requested,
+                    should_stop=self._should_stop,
                 )
                 self._stop.check()
                 self._console.notice(f"{trainer.steps:,} moves: {result}")
@@ -119,6 +166,11 @@ class TrainingLoopManager:
                 trainer.best = (trainer.steps, score)
         return metrics
 
+    def _should_stop(self) -> bool:
+        if not self._stop.requested:
+            self._look()
+        return self._stop.requested
+
     def _record(self, metrics: Mapping[str, float], steps: int) -> None:
         """Tell everybody about an update, with its speed and where its time went."""
         trainer, seconds = self.trainer, self.trainer.clock.lap()
@@ -131,9 +183,25 @@ class TrainingLoopManager:
             "speed/games_per_second": metrics["games/finished"] / total,
             **{f"time/{phase}": value for phase, value in seconds.items()},
         }
+        workers: Sequence[WorkerStatus] = ()
+        if isinstance(self._games, ParallelManager):
+            workers = self._games.workers
+            complete |= {**self._workers_metrics(self._games), **worker_metrics(workers)}
         for sink in self._sinks:
             sink.record(trainer.steps, complete)
-        self._console.update(trainer.steps, complete, lambda: str(trainer.self_play.games.game(0)))
+        self._console.update(trainer.steps, complete, self._board, workers)
+
+    def _workers_metrics(self, workers: ParallelManager) -> Mapping[str, float]:
+        """Return the workers' metrics, having checked that no move was lost or counted twice."""
+        metrics = workers.metrics()
+        trained = self.trainer.steps - self._first_step
+        if metrics["parallel/steps_trained"] != trained:
+            raise ConservationError(f"{trained} moves were trained on, but: {workers.account()}")
+        return metrics
+
+    def _board(self) -> str:
+        """Draw a game in progress."""
+        return str(VectorGames.restore(self._saved_games()[0].games).game(0))
 
     def _save(self, *, must: bool) -> None:
         """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""

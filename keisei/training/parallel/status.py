@@ -12,7 +12,7 @@ class WorkerStatus:
 
     incarnation: 0 for the first process, one more for each replacement. pid: None if no process is there.
     utilization: the share of the time since the last look in which it played, 0 to 1.
-    steps, games: moves made and games ended by all its incarnations. weights_version: that it played with last.
+    steps, games: moves made and games ended by all its incarnations. weights_version: of its last moves.
     restarts: replacements so far. memory_bytes: resident memory of its process, 0 where it is not known.
     last_error: the traceback of the last exception that it reported, "" if there was none.
     """

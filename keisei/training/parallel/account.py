@@ -1,0 +1,137 @@
+"""Where every move that was generated has gone: trained on, in flight, or discarded for a reason."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# died: with its process. hung: its process was killed because it gave no sign of life. failed: an exception.
+# damaged: header or checksum were wrong. stale: played with weights older than allowed. reset: of games given
+# up by reset(). And at the end of a run, interrupted: collected, but the learner was stopped before it had
+# trained on them. shutdown: under way when the workers were stopped.
+REASONS = ("died", "hung", "failed", "damaged", "stale", "reset", "interrupted", "shutdown")
+
+
+class ConservationError(AssertionError):
+    """Moves were lost, or counted twice: a bug."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """generated = trained + in flight + discarded, all of them numbers of moves.
+
+    trained: given to the learner to train on. in_flight: delivered and not yet given, or being played.
+    """
+
+    generated: int
+    trained: int
+    in_flight: int
+    discarded: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """Return a phrase: "4,224 moves generated = 4,096 trained on + 0 in flight + 128 discarded"."""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.discarded.items() if count)
+        total = sum(self.discarded.values())
+        return (
+            f"{self.generated:,} moves generated = {self.trained:,} trained on + {self.in_flight:,} in "
+            f"flight + {total:,} discarded{f' ({reasons})' if reasons else ''}"
+        )
+
+
+@dataclass(slots=True)
+class _Incarnation:
+    """One process. generated is its own count, which it shows; the others are counted here."""
+
+    generated: int = 0
+    delivered: int = 0
+    discarded: int = 0  # abandoned before they were a segment
+
+
+class Ledger:
+    """Counts what each process generates, as it says itself, and on the other side what became of it."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, _Incarnation] = {}
+        self._ended_generated = 0
+        self._trained = 0
+        self._queued = 0
+        self._discarded: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+
+    def begin(self, worker: int) -> None:
+        """Begin to count for a new process of a worker."""
+        self._running[worker] = _Incarnation()
+
+    def shown(self, worker: int, generated: int) -> None:
+        """Take down the number of moves that a process shows."""
+        self._running[worker].generated = generated
+
+    def delivered(self, worker: int, steps: int) -> None:
+        """Take down a segment that has come."""
+        self._running[worker].delivered += steps
+        self._queued += steps
+
+    def trained(self, steps: int) -> None:
+        """Take down a segment that is given to the learner."""
+        self._queued -= steps
+        self._trained += steps
+
+    def give_back(self, steps: int) -> None:
+        """Take down that the learner does not use what it was given."""
+        self._trained -= steps
+        self._discarded["interrupted"] += steps
+
+    def played_here(self, steps: int) -> None:
+        """Take down a segment that the learner's own process played."""
+        self._ended_generated += steps
+        self._queued += steps
+
+    def discard_queued(self, steps: int, reason: str) -> None:
+        """Take down a segment that has come and is not used."""
+        self._queued -= steps
+        self._discarded[reason] += steps
+
+    def abandon(self, worker: int, reason: str) -> None:
+        """Take down that what a process was playing is given up; it plays nothing now."""
+        count = self._running[worker]
+        lost = self._in_the_making(count)
+        count.discarded += lost
+        self._discarded[reason] += lost
+
+    def end(self, worker: int, reason: str) -> None:
+        """Take down that a process has ended, with whatever it was playing."""
+        self.abandon(worker, reason)
+        self._ended_generated += self._running.pop(worker).generated
+
+    def in_the_making(self, worker: int) -> int:
+        """Return how many moves a process has made that are in no segment yet."""
+        return self._in_the_making(self._running[worker])
+
+    def account(self) -> Account:
+        """Return how it stands."""
+        making = sum(map(self._in_the_making, self._running.values()))
+        generated = self._ended_generated + sum(count.generated for count in self._running.values())
+        return Account(generated, self._trained, self._queued + making, dict(self._discarded))
+
+    def check(self, *, queued: int, asked_for: Mapping[int, int]) -> Account:
+        """Return how it stands; ConservationError if it cannot be.
+
+        queued: the moves of the segments that are really waiting. asked_for: the moves for which a worker has
+        tickets; one without a ticket can have nothing in the making, and none more than its tickets say.
+        """
+        account = self.account()
+        wrong = []
+        if self._queued != queued:
+            wrong.append(f"{queued} moves wait, expected {self._queued}")
+        for worker, count in self._running.items():
+            making, limit = self._in_the_making(count), asked_for[worker]
+            if not 0 <= making <= limit:
+                wrong.append(f"worker {worker} has {making} moves in the making, expected 0 to {limit}")
+        total = account.trained + account.in_flight + sum(account.discarded.values())
+        if account.generated != total:
+            wrong.append(f"{account.generated} moves were generated, {total} accounted for")
+        if wrong:
+            raise ConservationError(f"{'; '.join(wrong)}: {account}")
+        return account
+
+    @staticmethod
+    def _in_the_making(count: _Incarnation) -> int:
+        return count.generated - count.delivered - count.discarded

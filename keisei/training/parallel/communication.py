@@ -1,0 +1,477 @@
+"""The channels between the learner and its workers: tickets and commands go down, segments come up.
+
+A ticket asks for one segment and names the slot of shared memory that it goes into; a worker without a ticket
+waits. So there are never more segments under way than slots, none is overwritten, and a slot is read only
+after the worker has said that it is whole. The learner's end never waits for a worker: what a worker that
+hangs does not take stays here, and half a message stays half.
+"""
+
+import json
+import select
+import socket
+import struct
+import zlib
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.segment import Segment
+from keisei.shogi import Color, Outcome, Reason
+from keisei.shogi.encoding import PACKED_BYTES
+from keisei.training.parallel.shared_memory import SharedMemory
+from keisei.training.rollout import GameResult, SavedGames
+
+_FRAME = struct.Struct("<IB")  # length of the body, kind
+_TICKET = struct.Struct("<IIQq")  # slot, steps, sequence, weights version
+# worker, incarnation, sequence, weights version, slot, steps, streams, bytes of results, state and games, CRC
+_HEADER = struct.Struct("<IIQqIIIIIQI")
+_RESULT = np.dtype(
+    [("number", "<u8"), ("length", "<i4"), ("winner", "i1"), ("reason", "u1"), ("late_start", "?")]
+)
+_REASONS = tuple(Reason)
+_LONGEST_BODY = 2**31
+_CHUNK = 2**18
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    # down
+    PLAY = 1
+    GAMES = 2  # these are your games from now on; the tickets so far are void
+    PAUSE = 3
+    RESUME = 4
+    STOP = 5
+    # up
+    READY = 10
+    SEGMENT = 11
+    GAMES_TAKEN = 12
+    FAILED = 13
+    STOPPED = 14
+
+
+_KINDS = frozenset(Kind)
+
+
+class Word(IntEnum):
+    """What a worker writes into its page of shared memory while it works: int64 each, only ever growing."""
+
+    BEATS = 0  # one for every move of its vector, and some each second while it waits
+    STATE = 1  # an Activity
+    STEPS = 2
+    GAMES = 3
+    WEIGHTS_VERSION = 4
+    BUSY_NANOSECONDS = 5  # in which it played
+    GAME_NUMBER = 6  # of the game in its first slot
+    ENV_NANOSECONDS = 7
+    INFERENCE_NANOSECONDS = 8
+    SAMPLING_NANOSECONDS = 9
+
+
+class Activity(IntEnum):
+    """What a worker is doing, as it says itself."""
+
+    STARTING = 0
+    WAITING = 1
+    PLAYING = 2
+    PAUSED = 3
+
+
+PAGE_BYTES = 4096
+
+
+class DamagedError(ValueError):
+    """What a worker sent is not what it was asked for, or not what it had computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Leave to play a segment of so many moves in every game, with weights not older than these."""
+
+    slot: int
+    steps: int
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorkerSegment:
+    """A segment with its record: who played it, as which incarnation's how-manieth, with which weights.
+
+    results: the games that ended in it. saved: the games as they stood after it.
+    """
+
+    segment: Segment
+    results: list[GameResult]
+    saved: SavedGames
+    worker: int
+    incarnation: int
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The exception that ended a worker: `error` is its last line, type and text."""
+
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    """One channel: tickets not yet answered, slots in all, bytes that wait to be sent."""
+
+    worker: int
+    incarnation: int
+    tickets: int
+    slots: int
+    unsent_bytes: int
+
+
+class _Wire:
+    """Whole messages over a stream socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._inbox = bytearray()
+        self._outbox = bytearray()
+
+    def receive(self) -> list[tuple[Kind, bytes]]:
+        """Return the messages that are here whole, without waiting; EOFError if the other end is gone."""
+        ended = False
+        while True:
+            try:
+                data = self.socket.recv(_CHUNK, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            except ConnectionError:
+                data = b""
+            if not data:
+                ended = True
+                break
+            self._inbox += data
+        messages = []
+        while len(self._inbox) >= _FRAME.size:
+            length, kind = _FRAME.unpack_from(self._inbox)
+            if length > _LONGEST_BODY or kind not in _KINDS:
+                raise DamagedError(f"a message of kind {kind} with {length} bytes, which there is not")
+            end = _FRAME.size + length
+            if len(self._inbox) < end:
+                break
+            messages.append((Kind(kind), bytes(self._inbox[_FRAME.size : end])))
+            del self._inbox[:end]
+        if ended and not messages:
+            raise EOFError("the other end of the channel is gone")
+        return messages
+
+    def send(self, kind: Kind, *parts: bytes | bytearray | memoryview) -> None:
+        """Send a message, waiting until all of it is taken."""
+        self.socket.sendall(_FRAME.pack(sum(len(part) for part in parts), kind) + b"".join(parts))
+
+    def post(self, kind: Kind, body: bytes = b"") -> None:
+        """Send a message without waiting: what is not taken now goes with a later `flush`."""
+        self._outbox += _FRAME.pack(len(body), kind) + body
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is still here, as far as it is taken; one that is gone takes nothing."""
+        while self._outbox:
+            try:
+                sent = self.socket.send(self._outbox, socket.MSG_DONTWAIT)
+            except (BlockingIOError, ConnectionError):
+                return
+            del self._outbox[:sent]
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes are still here."""
+        return len(self._outbox)
+
+
+class WorkerEnd:
+    """A worker's end of its channel: what the process gets as an argument."""
+
+    def __init__(
+        self, worker: int, incarnation: int, sock: socket.socket, memory: SharedMemory, slot_bytes: int
+    ) -> None:
+        self.worker, self.incarnation = worker, incarnation
+        self._wire = _Wire(sock)
+        self._memory, self._slot_bytes = memory, slot_bytes
+        self._words = _words(memory)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.worker, self.incarnation, self._wire.socket, self._memory, self._slot_bytes
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        WorkerEnd.__init__(self, *state)
+
+    def close(self) -> None:
+        """Close the learner's copy, once the process has its own."""
+        self._wire.socket.close()
+        self._memory.close()
+
+    def write(self, word: Word, value: int) -> None:
+        """Show the learner a number."""
+        self._words[word] = value
+
+    def add(self, word: Word, value: int) -> None:
+        """Let a number grow."""
+        self._words[word] += value
+
+    def receive(self, timeout: float) -> list[tuple[Kind, bytes]]:
+        """Return the messages that are here or come within so many seconds."""
+        if not select.select([self._wire.socket], [], [], timeout)[0]:
+            return []
+        return self._wire.receive()
+
+    def memory_of(self, ticket: Ticket) -> memoryview | None:
+        """Return where the segment of a ticket goes; None if it goes through the socket."""
+        if not self._slot_bytes:
+            return None
+        begin = PAGE_BYTES + ticket.slot * self._slot_bytes
+        return self._memory.view[begin : begin + self._slot_bytes]
+
+    def deliver(
+        self,
+        ticket: Ticket,
+        version: int,
+        memory: memoryview,
+        streams: int,
+        results: Sequence[GameResult],
+        saved: SavedGames,
+    ) -> None:
+        """Say that a segment lies in memory, whole: its slot, or if there are none, memory to be sent."""
+        parts = (_pack_results(results), json.dumps(saved.state).encode(), saved.games)
+        fields = (
+            self.worker,
+            self.incarnation,
+            ticket.sequence,
+            version,
+            ticket.slot,
+            ticket.steps,
+            streams,
+            *(len(part) for part in parts),
+        )
+        header = _HEADER.pack(*fields, _checksum(fields, *parts, memory))
+        self._wire.send(Kind.SEGMENT, header, *parts, *(() if self._slot_bytes else (memory,)))
+
+    def report(self, kind: Kind, failure: Failure | None = None) -> None:
+        """Send a message without a segment."""
+        body = b"" if failure is None else json.dumps([failure.error, failure.traceback]).encode()
+        self._wire.send(kind, body)
+
+
+class _Channel:
+    """The learner's end of the channel to one incarnation of a worker."""
+
+    def __init__(self, worker: int, incarnation: int, slots: int, slot_bytes: int, *, shared: bool) -> None:
+        self.worker, self.incarnation = worker, incarnation
+        self._slot_bytes = slot_bytes
+        self._shared = shared
+        self._free = list(range(slots))
+        self._slots = slots
+        self._tickets: deque[Ticket] = deque()
+        self._sequence = 0
+        self._version = -1
+        memory = SharedMemory(PAGE_BYTES + (slots * slot_bytes if shared else 0))
+        self._view, self._words = memory.view, _words(memory)
+        mine, theirs = socket.socketpair()
+        self.wire = _Wire(mine)
+        self.worker_end = WorkerEnd(worker, incarnation, theirs, memory, slot_bytes if shared else 0)
+
+    def word(self, word: Word) -> int:
+        return int(self._words[word])
+
+    def grant(self, steps: int, version: int) -> bool:
+        if not self._free:
+            return False
+        ticket = Ticket(self._free.pop(0), steps, self._sequence, version)
+        self._sequence += 1
+        self._tickets.append(ticket)
+        self.wire.post(Kind.PLAY, _TICKET.pack(ticket.slot, ticket.steps, ticket.sequence, ticket.version))
+        return True
+
+    def void_tickets(self) -> None:
+        """Forget the tickets, whose worker has forgotten them too."""
+        self._tickets.clear()
+        self._free = list(range(self._slots))
+
+    def steps_asked_for(self, streams: int) -> int:
+        return sum(ticket.steps * streams for ticket in self._tickets)
+
+    def take(self, body: bytes) -> WorkerSegment:
+        """Check a message about a segment against its ticket and its checksum; return the segment, copied."""
+        if len(body) < _HEADER.size:
+            raise DamagedError(f"a header of {len(body)} bytes, expected {_HEADER.size}")
+        *fields, checksum = _HEADER.unpack_from(body)
+        worker, incarnation, sequence, version, slot, steps, streams, *lengths = fields
+        if not self._tickets:
+            raise DamagedError(f"segment {sequence}, but none was asked for")
+        ticket = self._tickets[0]
+        given = (worker, incarnation, sequence, slot, steps)
+        expected = (self.worker, self.incarnation, ticket.sequence, ticket.slot, ticket.steps)
+        if given != expected:
+            raise DamagedError(
+                f"(worker, incarnation, sequence, slot, steps) is {given}, expected {expected}"
+            )
+        if version < max(ticket.version, self._version):
+            raise DamagedError(f"weights version {version}, after {max(ticket.version, self._version)}")
+        size = Segment.size(steps, streams, PACKED_BYTES)
+        lengths.append(0 if self._shared else size)
+        if _HEADER.size + sum(lengths) != len(body) or size > self._slot_bytes:
+            raise DamagedError(f"{len(body)} bytes and {streams} streams of {steps} moves, which do not fit")
+        parts = []
+        begin = _HEADER.size
+        for length in lengths:
+            parts.append(body[begin : begin + length])
+            begin += length
+        place = PAGE_BYTES + slot * self._slot_bytes
+        data = bytearray(self._view[place : place + size] if self._shared else parts[3])
+        if _checksum(fields, *parts[:3], data) != checksum:
+            raise DamagedError(f"segment {sequence} has another checksum than its worker computed")
+        self._tickets.popleft()
+        self._free.append(slot)
+        self._version = version
+        return WorkerSegment(
+            Segment.over(data, steps, streams, PACKED_BYTES),
+            _unpack_results(parts[0]),
+            SavedGames(parts[2], json.loads(parts[1])),
+            worker,
+            incarnation,
+            sequence,
+            version,
+        )
+
+    def status(self) -> ChannelStatus:
+        return ChannelStatus(self.worker, self.incarnation, len(self._tickets), self._slots, self.wire.unsent)
+
+    def close(self) -> None:
+        self.worker_end.close()
+        self.wire.socket.close()
+
+
+class WorkerCommunicator:
+    """All channels, seen by the learner. One that was closed is replaced by `open` for a new incarnation.
+
+    slots: how many segments a worker may have under way. slot_bytes: the size of the largest segment.
+    """
+
+    def __init__(self, *, slots: int, slot_bytes: int, shared: bool) -> None:
+        self._slots, self._shared = slots, shared
+        self._slot_bytes = -(-slot_bytes // 64) * 64
+        self._channels: dict[int, _Channel] = {}
+
+    @property
+    def slot_bytes(self) -> int:
+        """The size of the largest segment that can travel."""
+        return self._slot_bytes
+
+    def open(self, worker: int, incarnation: int) -> WorkerEnd:
+        """Open a channel and return the end that the worker's process is to be started with.
+
+        A machine that has not enough memory raises an OSError.
+        """
+        assert worker not in self._channels, f"the channel of worker {worker} is open"
+        channel = _Channel(worker, incarnation, self._slots, self._slot_bytes, shared=self._shared)
+        self._channels[worker] = channel
+        return channel.worker_end
+
+    def close(self, worker: int) -> None:
+        """Close a worker's channel; what it still had under way is gone."""
+        self._channels.pop(worker).close()
+
+    def grant(self, worker: int, steps: int, version: int) -> bool:
+        """Ask a worker for a segment; False if its channel is full."""
+        return self._channels[worker].grant(steps, version)
+
+    def steps_asked_for(self, worker: int, streams: int) -> int:
+        """Return how many moves the tickets of a worker with so many games come to."""
+        return self._channels[worker].steps_asked_for(streams)
+
+    def send_command(self, worker: int, command: Kind) -> None:
+        """Send PAUSE, RESUME or STOP."""
+        self._channels[worker].wire.post(command)
+
+    def send_games(self, worker: int, saved: SavedGames) -> None:
+        """Give a worker games to go on with; it drops what it had, and answers GAMES_TAKEN."""
+        state = json.dumps(saved.state).encode()
+        self._channels[worker].wire.post(Kind.GAMES, struct.pack("<I", len(state)) + state + saved.games)
+
+    def receive(self, worker: int) -> list[tuple[Kind, bytes]]:
+        """Return what a worker has sent, without waiting; EOFError if it is gone."""
+        channel = self._channels[worker]
+        channel.wire.flush()
+        return channel.wire.receive()
+
+    def take_segment(self, worker: int, body: bytes) -> WorkerSegment:
+        """Return the segment that a message is about; DamagedError if it is not as it should be."""
+        return self._channels[worker].take(body)
+
+    def void_tickets(self, worker: int) -> None:
+        """Forget the tickets of a worker that has taken new games."""
+        self._channels[worker].void_tickets()
+
+    def word(self, worker: int, word: Word) -> int:
+        """Return a number that a worker shows."""
+        return self._channels[worker].word(word)
+
+    def wait(self, sentinels: Collection[int], timeout: float) -> None:
+        """Wait until a worker has sent something or a sentinel of a process is ready, at most so long."""
+        sockets = [channel.wire.socket for channel in self._channels.values()]
+        wait([*sockets, *sentinels], max(0.0, timeout))
+
+    def status(self) -> list[ChannelStatus]:
+        """Return the status of every channel that is open."""
+        return [channel.status() for channel in self._channels.values()]
+
+
+def read_ticket(body: bytes) -> Ticket:
+    """Return the ticket in a PLAY message."""
+    return Ticket(*_TICKET.unpack(body))
+
+
+def read_games(body: bytes) -> SavedGames:
+    """Return the games in a GAMES message."""
+    (length,) = struct.unpack_from("<I", body)
+    return SavedGames(body[4 + length :], json.loads(body[4 : 4 + length]))
+
+
+def read_failure(body: bytes) -> Failure:
+    """Return the exception in a FAILED message."""
+    error, traceback = json.loads(body)
+    return Failure(str(error), str(traceback))
+
+
+def _words(memory: SharedMemory) -> npt.NDArray[np.int64]:
+    return np.ndarray(len(Word), np.int64, memory.view)
+
+
+def _checksum(fields: Sequence[int], *parts: bytes | bytearray | memoryview) -> int:
+    value = zlib.crc32(",".join(map(str, fields)).encode())
+    for part in parts:
+        value = zlib.crc32(part, value)
+    return value
+
+
+def _pack_results(results: Sequence[GameResult]) -> bytes:
+    rows = []
+    for result in results:
+        winner = -1 if result.outcome.winner is None else int(result.outcome.winner)
+        reason = _REASONS.index(result.outcome.reason)
+        rows.append((result.number, result.length, winner, reason, result.late_start))
+    return np.array(rows, _RESULT).tobytes()
+
+
+def _unpack_results(data: bytes) -> list[GameResult]:
+    rows = np.frombuffer(data, _RESULT).tolist()
+    return [
+        GameResult(number, Outcome(None if winner < 0 else Color(winner), _REASONS[reason]), length, late)
+        for number, length, winner, reason, late in rows
+    ]

@@ -1,0 +1,195 @@
+"""SelfPlayWorker: a process that plays. It has games and a copy of the network of its own, and one thread.
+
+All it knows is in what it has delivered: with each segment go the games as they stand after it, so another
+process can take its place and play on as if nothing had happened. It lives no longer than the learner.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from multiprocessing import forkserver, parent_process
+from multiprocessing.connection import wait
+from typing import Any
+
+import torch
+
+from keisei.config_schema import AppConfig
+from keisei.core.numerics import Numerics
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.segment import Segment
+from keisei.shogi.encoding import PACKED_BYTES
+from keisei.training.parallel.communication import (
+    Activity,
+    Failure,
+    Kind,
+    Ticket,
+    Word,
+    WorkerEnd,
+    read_games,
+    read_ticket,
+)
+from keisei.training.parallel.model_sync import WeightsReader
+from keisei.training.rollout import SelfPlay
+
+_BEAT_SECONDS = 0.2  # between two signs of life of a worker that waits
+_PR_SET_PDEATHSIG = 1
+_PHASES = {
+    "env": Word.ENV_NANOSECONDS,
+    "inference": Word.INFERENCE_NANOSECONDS,
+    "sampling": Word.SAMPLING_NANOSECONDS,
+}
+
+
+class _StopPlaying(Exception):  # noqa: N818  (no error)
+    """The learner wants the worker to end."""
+
+
+class _NewGames(Exception):  # noqa: N818  (no error)
+    """The learner has sent other games: what is being played counts no more."""
+
+
+class SelfPlayWorker:
+    """Plays a segment for each ticket that comes."""
+
+    def __init__(self, end: WorkerEnd, weights: WeightsReader, config: AppConfig, numerics: Numerics) -> None:
+        self.end = end
+        self._weights = weights
+        self._config = config
+        self.agent = PPOAgent(config, "cpu", numerics=numerics)
+        self._self_play: SelfPlay | None = None  # until the learner sends games
+        self._tickets: deque[Ticket] = deque()
+        self._paused = False
+        self._stepped_at = 0  # nanoseconds
+
+    def run(self) -> None:
+        """Play until the learner says STOP."""
+        self.end.report(Kind.READY)
+        try:
+            while True:
+                try:
+                    self._play(self._next_ticket())
+                except _NewGames:
+                    continue
+        except _StopPlaying:
+            self.end.report(Kind.STOPPED)
+
+    def _play(self, ticket: Ticket) -> None:
+        """Play the segment of a ticket, with the newest weights, and deliver it."""
+        assert self._self_play is not None, "a ticket before the games"
+        games = self._self_play.games
+        version = self._weights.refresh(self.agent.network)
+        self.end.write(Word.WEIGHTS_VERSION, version)
+        self.end.write(Word.STATE, Activity.PLAYING)
+        memory = self.end.memory_of(ticket)
+        if memory is None:
+            memory = memoryview(bytearray(Segment.size(ticket.steps, len(games), PACKED_BYTES)))
+        memory = memory[: Segment.size(ticket.steps, len(games), PACKED_BYTES)]
+        self.agent.clock.lap()
+        self._stepped_at = 0
+        collected = self._self_play.rollout(
+            self.agent, ticket.steps, before_step=self.before_step, memory=memory
+        )
+        self._count_step()
+        self.end.add(Word.GAMES, len(collected.finished))
+        for phase, seconds in self.agent.clock.lap().items():
+            if phase in _PHASES:
+                self.end.add(_PHASES[phase], int(seconds * 1e9))
+        self.end.write(Word.STATE, Activity.WAITING)
+        self.end.deliver(ticket, version, memory, len(games), collected.results, self._self_play.save())
+
+    def before_step(self) -> None:
+        """Show a sign of life and hear what the learner says, before each move of the games."""
+        if self._stepped_at:
+            self._count_step()
+        assert self._self_play is not None
+        self.end.write(Word.GAME_NUMBER, self._self_play.games.numbers[0])
+        self._hear(0.0)
+        while self._paused:
+            self.end.write(Word.STATE, Activity.PAUSED)
+            self._hear(_BEAT_SECONDS)
+            self.end.write(Word.STATE, Activity.PLAYING)
+        self._stepped_at = time.perf_counter_ns()
+
+    def _count_step(self) -> None:
+        """Count a move of every game, which has been made."""
+        assert self._self_play is not None
+        self.end.add(Word.STEPS, len(self._self_play.games))
+        self.end.add(Word.BUSY_NANOSECONDS, time.perf_counter_ns() - self._stepped_at)
+        self._stepped_at = 0
+
+    def _next_ticket(self) -> Ticket:
+        self.end.write(Word.STATE, Activity.WAITING)
+        while self._paused or not self._tickets:
+            self.end.write(Word.STATE, Activity.PAUSED if self._paused else Activity.WAITING)
+            self._hear(_BEAT_SECONDS)
+        return self._tickets.popleft()
+
+    def _hear(self, timeout: float) -> None:
+        """Show a sign of life and do what the learner says, if it says something within so many seconds."""
+        self.end.add(Word.BEATS, 1)
+        games = None
+        for kind, body in self.end.receive(timeout):
+            if kind is Kind.PLAY:
+                self._tickets.append(read_ticket(body))
+            elif kind is Kind.GAMES:
+                self._tickets.clear()
+                games = read_games(body)
+                self._self_play = SelfPlay.restore(games, self._config.env)
+                self.end.report(Kind.GAMES_TAKEN)
+            elif kind in (Kind.PAUSE, Kind.RESUME):
+                self._paused = kind is Kind.PAUSE
+            elif kind is Kind.STOP:
+                raise _StopPlaying
+        if games is not None:
+            raise _NewGames
+
+
+def work(
+    worker: type[SelfPlayWorker],
+    end: WorkerEnd,
+    weights: WeightsReader,
+    config: AppConfig,
+    numerics: Numerics,
+    *arguments: Any,
+) -> None:
+    """Be a worker: what the process runs."""
+    # A terminal sends these to every process of the run, and it is the learner that handles them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _die_with_learner()
+    torch.set_num_threads(1)
+    try:
+        worker(end, weights, config, numerics, *arguments).run()
+    except (EOFError, ConnectionError):
+        pass  # the learner is gone, or has given this process up
+    except BaseException as error:
+        last_line = traceback.format_exception_only(error)[-1].strip()
+        end.report(Kind.FAILED, Failure(last_line, traceback.format_exc()))
+        sys.exit(1)
+
+
+def _die_with_learner() -> None:
+    """See to it that this process ends when the learner does, whatever ended it.
+
+    A thread waits for the end of the learner. One thing it cannot do is end a process that is stopped or does
+    not let go of the interpreter; that does the kernel, when the fork server dies. The fork server dies with
+    the learner, unless a child holds the pipe by which it notices, so this one lets go of it.
+    """
+    learner = parent_process()
+    assert learner is not None
+
+    def watch() -> None:
+        wait([learner.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch the learner", daemon=True).start()
+    alive_fd = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_alive_fd", None)
+    if sys.platform == "linux" and alive_fd is not None:
+        os.close(alive_fd)
+        forkserver._forkserver._forkserver_alive_fd = None  # type: ignore[attr-defined]
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

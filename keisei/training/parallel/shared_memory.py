@@ -1,0 +1,51 @@
+"""Memory that the learner shares with its workers. It has no name, so nothing of it can be left behind."""
+
+import mmap
+import os
+import tempfile
+from multiprocessing.reduction import DupFd
+from typing import Any
+
+
+class SharedMemory:
+    """So many bytes, at first 0, in this process and in those that get it as an argument at their start.
+
+    The memory is taken at once: a machine that does not have it raises an OSError here, not a SIGBUS later.
+    It is given back with the last process, or with the last array over `view`.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._fd = _anonymous_file()
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._fd, 0, size)
+            else:
+                os.ftruncate(self._fd, size)
+            self.view = memoryview(mmap.mmap(self._fd, size))
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let no further process have it; who has it keeps it. A second call does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __getstate__(self) -> tuple[int, Any]:
+        return self.size, DupFd(self._fd)  # a number that is valid in the process that is being started
+
+    def __setstate__(self, state: tuple[int, Any]) -> None:
+        self.size, duplicate = state
+        self._fd = duplicate.detach()
+        self.view = memoryview(mmap.mmap(self._fd, self.size))
+        self.close()
+
+
+def _anonymous_file() -> int:
+    """Return a file without a name: in memory where the system can do that, else an unlinked one."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("keisei")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
