@@ -10,15 +10,16 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TextIO
 
 import rich.console
 from rich.live import Live
 
 from keisei.training.dashboard import NOTICES, Plan, draw
+from keisei.training.parallel.status import WorkerStatus
 from keisei.training.progress import Progress, RunFacts
-from keisei.training.text_figures import duration, number, percent, quantity
+from keisei.training.text_figures import duration, number, percent, quantity, whole
 
 __all__ = ["Console", "Mode", "PlainConsole", "RichConsole", "RunFacts", "SilentConsole", "make_console"]
 
@@ -37,8 +38,17 @@ class Console(Protocol):
     def start(self, facts: RunFacts) -> None:
         """Begin, before the first update."""
 
-    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
-        """Show an update that ended at this step; board draws a game in progress, if it is asked to."""
+    def update(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        board: Callable[[], str] | None,
+        workers: Sequence[WorkerStatus] = (),
+    ) -> None:
+        """Show an update that ended at this step; board draws a game in progress, if it is asked to.
+
+        workers: what is known of the worker processes, empty without them.
+        """
 
     def notice(self, text: str) -> None:
         """Show one line that a person should see now."""
@@ -64,7 +74,13 @@ class SilentConsole:
     def start(self, facts: RunFacts) -> None:
         """Show nothing."""
 
-    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+    def update(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        board: Callable[[], str] | None,
+        workers: Sequence[WorkerStatus] = (),
+    ) -> None:
         """Show nothing."""
 
     def notice(self, text: str) -> None:
@@ -92,10 +108,16 @@ class PlainConsole:
             f"moves {facts.start_step:,} to {facts.total_steps:,}"
         )
 
-    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:  # noqa: ARG002
+    def update(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        board: Callable[[], str] | None,  # noqa: ARG002
+        workers: Sequence[WorkerStatus] = (),
+    ) -> None:
         """Print a line if the last one is old enough, and one for an evaluation."""
         progress = _started(self._progress)
-        evaluated = progress.update(step, metrics)
+        evaluated = progress.update(step, metrics, workers)
         self._held_back = True
         if self._clock() - self._printed_at >= PLAIN_SECONDS:
             self._print_update(progress)
@@ -139,11 +161,18 @@ class RichConsole:
         self._live = self._go_live(self._picture)
         atexit.register(self.close)
 
-    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+    def update(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        board: Callable[[], str] | None,
+        workers: Sequence[WorkerStatus] = (),
+    ) -> None:
         """Take in an update; rich's thread draws it within the next half second."""
         assert self._picture is not None, "update before start"
         size = self._console.size
-        self._picture.update(step, metrics, board if Plan.of(size.width, size.height).board else None)
+        plan = Plan.of(size.width, size.height, len(workers))
+        self._picture.update(step, metrics, board if plan.board else None, workers)
         if size != self._size and self._live is not None:
             # A terminal breaks the lines anew that stood there; the picture cannot be drawn over them.
             self._size = size
@@ -182,7 +211,13 @@ class _Picture:
         self._board_at = -math.inf
         self._lock = threading.RLock()  # a signal's handler may give notice in the midst of an update
 
-    def update(self, step: int, metrics: Mapping[str, float], board: Callable[[], str] | None) -> None:
+    def update(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        board: Callable[[], str] | None,
+        workers: Sequence[WorkerStatus],
+    ) -> None:
         text = self._board
         if board is None:
             text = None
@@ -190,7 +225,7 @@ class _Picture:
             text = board()
             self._board_at = self._clock()
         with self._lock:
-            self._progress.update(step, metrics)
+            self._progress.update(step, metrics, workers)
             self._board = text
 
     def notice(self, text: str) -> None:
@@ -224,8 +259,24 @@ def _update_line(progress: Progress) -> str:
         f"KL {number(progress.last('policy/approx_kl'))}",
         f"draws {percent(results.share(results.draws))}",
         f"length {quantity(progress.length())}",
+        *_worker_fields(progress),
     ]
     return "  ".join(fields)
+
+
+def _worker_fields(progress: Progress) -> list[str]:
+    """Return what a line tells of the workers, nothing without them."""
+    active = progress.last("parallel/active_workers")
+    if math.isnan(active):
+        return []
+    known = f"/{len(progress.workers)}" if progress.workers else ""
+    busy = percent(progress.last("parallel/utilization"))
+    fields = [f"workers {whole(active)}{known}, {busy} busy"]
+    if progress.last("parallel/lag_max") > 0:
+        fields.append(f"lag {whole(progress.last('parallel/lag_max'))}")
+    if progress.last("parallel/serial_steps") > 0:
+        fields.append(f"learner played {whole(progress.last('parallel/serial_steps'))}")
+    return fields
 
 
 def _evaluation_line(progress: Progress) -> str:

@@ -1,10 +1,11 @@
-"""The picture of a run in a terminal: bar, curves, results, phases, a board, evaluations, notices.
+"""The picture of a run in a terminal: bar, curves, results, phases, a board, evaluations, workers, notices.
 
 A function of what is known and of the size of the terminal. What does not fit is left out, the board first;
 what is left over in height goes to taller curves.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,19 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from keisei.training.parallel.status import State, WorkerStatus
 from keisei.training.progress import WINDOW, Progress
-from keisei.training.text_figures import bar, duration, number, percent, quantity, sparkline
+from keisei.training.text_figures import (
+    bar,
+    data_size,
+    duration,
+    number,
+    percent,
+    quantity,
+    short_count,
+    sparkline,
+    whole,
+)
 
 CURVES = (
     ("entropy", "policy/entropy", "magenta"),
@@ -32,37 +44,67 @@ BOARD_WIDTH, BOARD_HEIGHT = 37, 18  # of its panel: 33 columns of board, 16 rows
 CURVE_UPDATES = 40
 ROOMY = 30  # rows from which on a blank one is spent
 NOTICES = 5
+UPPER_ROWS = len(CURVES) + 2  # at least, as all of these
+LOWER_ROWS = 5  # two borders and three rows
+WORKER_ROWS = 3  # two borders and a row
+WORKER_BAR = 30  # columns at most
+STATE_COLORS: dict[State, str] = {
+    "starting": "cyan",
+    "playing": "green",
+    "waiting": "yellow",
+    "paused": "yellow",
+    "restarting": "red",
+    "given up": "red",
+    "stopped": "bright_black",
+}
+STATE_WIDTH = max(map(len, STATE_COLORS))  # always, so that nothing moves when a state changes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a size is used: rows of a curve, of the lower panels, of the notices; with a board or without."""
+    """How a size is used: rows of a curve, of lower panels, workers' panel and notices; a board or none."""
 
     curve_rows: int
     lower_rows: int
+    worker_rows: int
     notice_rows: int
     board: bool
 
     @classmethod
-    def of(cls, width: int, height: int) -> "Plan":
+    def of(cls, width: int, height: int, workers: int = 0) -> "Plan":
         """Return the plan for a terminal, of which the last row stays free for the cursor."""
         room = height - 1 - (4 if height >= ROOMY else 3)
-        notices = min(NOTICES, max(room - 2 * 8 - 2, 0))
+        worker_rows = _worker_rows(room, workers)
+        room -= worker_rows
+        # With workers the lower panels give up rows, so that a notice of one that died is seen.
+        lower_before_notices = LOWER_ROWS if worker_rows else 8
+        notices = min(NOTICES, max(room - UPPER_ROWS - lower_before_notices - 2, 0))
         room -= notices + 2 if notices else 0
-        lower = min(max(room - 8, 0), 10)
-        lower = lower if lower >= 5 else 0  # two borders and three rows at least
+        lower = min(max(room - UPPER_ROWS, 0), 10)
+        lower = lower if lower >= LOWER_ROWS else 0
         curve_rows = min(max((room - lower - 2) // len(CURVES), 1), 6)
         upper = curve_rows * len(CURVES) + 2
-        fits = width >= 80 + BOARD_WIDTH and upper + lower >= BOARD_HEIGHT
+        fits = width >= 80 + BOARD_WIDTH and upper + lower + worker_rows >= BOARD_HEIGHT
         board = fits and notices == NOTICES  # the first thing to go
-        return cls(curve_rows, lower, notices, board)
+        return cls(curve_rows, lower, worker_rows, notices, board)
+
+
+def _worker_rows(room: int, workers: int) -> int:
+    """Return the rows of the workers' panel: a third of the room at most, and what the others can spare."""
+    if not workers:
+        return 0
+    wanted = min(workers + 2, max(room // 3, 4))
+    left = room - UPPER_ROWS - LOWER_ROWS
+    beside_notice = left - 3  # two borders and one notice
+    rows = min(wanted, beside_notice if beside_notice >= min(wanted, 4) else left)
+    return rows if rows >= WORKER_ROWS else 0
 
 
 def draw(
     progress: Progress, board: str | None, notices: Sequence[str], width: int, height: int
 ) -> RenderableType:
     """Return the picture for a terminal of this size, at least one row less high than that."""
-    plan = Plan.of(width, height)
+    plan = Plan.of(width, height, len(progress.workers))
     with_board = plan.board and board is not None
     left = width - (BOARD_WIDTH if with_board else 0)
     half = left // 2
@@ -90,14 +132,18 @@ def draw(
                 _panel("evaluation", _evaluations(progress, left - half - 4), left - half, plan.lower_rows),
             )
         )
+    if plan.worker_rows:
+        lines = _workers(progress.workers, left - 4, plan.worker_rows - 2)
+        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress)))
     middle: RenderableType = Group(*rows)
     if with_board and board is not None:
-        text = Align.center(Text(board.rstrip("\n")), vertical="middle")
-        middle = _beside(middle, _panel("a game", text, BOARD_WIDTH, upper_rows + plan.lower_rows))
+        position = Align.center(Text(board.rstrip("\n")), vertical="middle")
+        board_rows = upper_rows + plan.lower_rows + plan.worker_rows
+        middle = _beside(middle, _panel("a game", position, BOARD_WIDTH, board_rows))
     parts = [_head(progress, width, height), middle]
     if plan.notice_rows:
-        lines = Text("\n".join(notices[-plan.notice_rows :]), no_wrap=True, overflow="ellipsis")
-        parts.append(_panel("notices", lines, width, plan.notice_rows + 2))
+        text = Text("\n".join(notices[-plan.notice_rows :]), no_wrap=True, overflow="ellipsis")
+        parts.append(_panel("notices", text, width, plan.notice_rows + 2))
     return Group(*parts)
 
 
@@ -206,10 +252,11 @@ def _stacked(parts: Sequence[tuple[int, str]], width: int) -> Text:
 
 def _phases(progress: Progress, width: int, rows: int) -> RenderableType:
     shares = sorted(progress.phases().items(), key=lambda item: -item[1])
+    names = max(len(phase) for phase, _ in shares) + 1
     lines = []
     for phase, share in shares[:rows]:
-        line = Text(f"{phase:<11}{percent(share):>5} ", no_wrap=True, overflow="crop")
-        line.append(bar(share, max(width - 17, 0)), "cyan")
+        line = Text(f"{phase:<{names}}{percent(share):>5} ", no_wrap=True, overflow="crop")
+        line.append(bar(share, max(width - names - 6, 0)), "cyan")
         lines.append(line)
     return Group(*lines)
 
@@ -229,11 +276,86 @@ def _evaluations(progress: Progress, width: int) -> RenderableType:
     return Group(*lines)
 
 
-def _panel(title: str, content: RenderableType, width: int, height: int) -> Panel:
+def _queue(progress: Progress) -> str:
+    """Return how the workers' moves come in, as the title of their panel."""
+    last = progress.last
+    return ", ".join(
+        (
+            f"workers {whole(last('parallel/active_workers'))}/{len(progress.workers)}",
+            f"queue {quantity(last('parallel/queue_depth'))}",
+            f"lag {quantity(last('parallel/lag_mean'))} (max {whole(last('parallel/lag_max'))})",
+            f"discarded {short_count(last('parallel/steps_discarded'))}",
+        )
+    )
+
+
+def _weights(progress: Progress) -> str:
+    """Return how the weights go out, and what the learner had to play itself, for the lower border."""
+    last = progress.last
+    serial = last("parallel/serial_steps")
+    return ", ".join(
+        (
+            *([f"learner played {whole(serial)}"] if serial > 0 else []),
+            f"weights v{whole(last('parallel/weights_version'))}",
+            f"sync {quantity(last('parallel/sync_milliseconds'))} ms",
+            data_size(last("parallel/sync_bytes")),
+        )
+    )
+
+
+def _workers(workers: Sequence[WorkerStatus], width: int, rows: int) -> RenderableType:
+    """Return a line for each worker; if there are too many, for the first ones, and one for all others."""
+    shown = workers if len(workers) <= rows else workers[: rows - 1]
+    table = [_worker_fields(status) for status in shown]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    while len(widths) > 3 and sum(widths) + len(widths) + 4 > width:  # number, state and share always stay
+        widths.pop()
+    bar_width = min(max(width - sum(widths) - len(widths), 0), WORKER_BAR)
+    lines = []
+    for status, fields in zip(shown, table, strict=True):
+        worker, state, *figures = (
+            f"{field:>{field_width}}" for field, field_width in zip(fields, widths, strict=False)
+        )
+        line = Text(f"{worker} ", no_wrap=True, overflow="crop")
+        line.append(f"{state} ", STATE_COLORS[status.state])
+        line.append(f"{bar(status.utilization, bar_width):<{bar_width}} ", "green")
+        line.append(" ".join(figures))
+        lines.append(line)
+    if len(shown) < len(workers):
+        lines.append(_other_workers(workers[len(shown) :], alone=not shown))
+    return Group(*lines)
+
+
+def _other_workers(workers: Sequence[WorkerStatus], alone: bool) -> Text:
+    states = Counter(status.state for status in workers)
+    words = ", ".join(f"{times} {state}" for state, times in states.most_common())
+    head = f"{len(workers)} workers" if alone else f"… and {len(workers)} more"
+    return Text(f"{head}: {words}", "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _worker_fields(status: WorkerStatus) -> list[str]:
+    """Return what is shown of a worker beside its bar, the least important last."""
+    return [
+        f"{status.worker}",
+        f"{status.state:<{STATE_WIDTH}}",
+        percent(status.utilization),
+        f"{short_count(status.steps)} moves",
+        f"{short_count(status.games)} games",
+        f"v{status.weights_version}",
+        f"{status.restarts} restarts",
+        data_size(status.memory_bytes) if status.memory_bytes else "–",
+    ]
+
+
+def _panel(
+    title: str, content: RenderableType, width: int, height: int, subtitle: str | None = None
+) -> Panel:
     return Panel(
         content,
         title=title,
         title_align="left",
+        subtitle=subtitle,
+        subtitle_align="left",
         width=width,
         height=height,
         box=box.ROUNDED,

@@ -12,16 +12,28 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NoReturn, Protocol, get_args
 
 from keisei.config_schema import Opponent
 from keisei.shogi import Reason
+from keisei.training.parallel.status import WorkerStatus
 
 OPPONENTS = get_args(Opponent)
-PHASES = ("env", "inference", "sampling", "encode", "update", "checkpoint", "evaluation", "other")
+WORKER_PHASES = ("collect", "synchronize")  # only when workers collect
+PHASES = (
+    "env",
+    "inference",
+    "sampling",
+    *WORKER_PHASES,
+    "encode",
+    "update",
+    "checkpoint",
+    "evaluation",
+    "other",
+)
 # Nobody resigns, forfeits or keeps time in training, so no other reason occurs.
 REASONS = (
     Reason.CHECKMATE,
@@ -42,11 +54,55 @@ _PHASE_TEXTS = {
     "env": "the rules engine made moves",
     "inference": "the network looked at positions to choose moves",
     "sampling": "moves were drawn from the policy",
+    "collect": "the learner waited for the workers' moves",
+    "synchronize": "the weights were written for the workers",
     "encode": "planes and legal moves were rebuilt for the minibatches",
     "update": "the network learned",
     "checkpoint": "the checkpoint of the update before was written",
     "evaluation": "evaluation games were played",
     "other": "anything else happened",
+}
+
+_DISCARDED_TEXTS = {
+    "died": "their worker's process died",
+    "hung": "their worker was killed because it hung",
+    "failed": "their worker raised an exception",
+    "damaged": "their segment's header or checksum was wrong",
+    "stale": "they were played with weights older than max_policy_lag",
+    "reset": "the games were reset",
+}
+
+_PARALLEL_TEXTS = {
+    "active_workers": "Workers that run at the end of this update.",
+    "serial_steps": "Moves that the learner itself played in this update because no worker was left.",
+    "restarts": "Workers replaced in this update.",
+    "utilization": "Mean share of the time in which the workers played: 0 to 1.",
+    "queue_depth": "Segments delivered and not yet taken, mean over the looks in this update.",
+    "lag_mean": "Updates between the weights that played and those that learn, mean over the segments.",
+    "lag_max": "Updates between the weights that played and those that learn, the most of any segment.",
+    "weights_version": "Version of the weights published last.",
+    "steps_generated": "Moves played by workers since the process began: trained + in flight + discarded.",
+    "steps_trained": "Moves of workers that were trained on since the process began.",
+    "steps_in_flight": "Moves of workers that are neither trained on nor discarded yet.",
+    "steps_discarded": "Moves of workers thrown away since the process began, for the six reasons below.",
+    **{
+        f"discarded_{reason}": f"Moves thrown away because {text}."
+        for reason, text in _DISCARDED_TEXTS.items()
+    },
+    "sync_count": "Broadcasts of weights since the process began.",
+    "sync_bytes": "Bytes of the last broadcast.",
+    "sync_milliseconds": "Milliseconds that the last broadcast took.",
+    "memory_bytes": "Resident memory of all worker processes.",
+}
+
+# By field of WorkerStatus.
+_WORKER_TEXTS = {
+    "utilization": "Share of the time in which worker N played: 0 to 1.",
+    "steps": "Moves made by worker N and those it replaced.",
+    "games": "Games ended by worker N and those it replaced.",
+    "weights_version": "Version of the weights that worker N played with last.",
+    "restarts": "How often worker N was replaced.",
+    "memory_bytes": "Resident memory of worker N's process, 0 where it is not known.",
 }
 
 explain: Mapping[str, str] = MappingProxyType(
@@ -86,8 +142,24 @@ explain: Mapping[str, str] = MappingProxyType(
                 "length": "Mean length in plies of the games against the {opponent} player.",
             }.items()
         },
+        **{f"parallel/{what}": text for what, text in _PARALLEL_TEXTS.items()},
+        **{f"worker_N/{what}": text for what, text in _WORKER_TEXTS.items()},
     }
 )
+
+
+def explanation(name: str) -> str:
+    """Return what a recorded name means; "worker_3/steps" is explained as "worker_N/steps"."""
+    return explain[re.sub(r"^worker_[0-9]+/", "worker_N/", name)]
+
+
+def worker_metrics(workers: Sequence[WorkerStatus]) -> dict[str, float]:
+    """Return the metrics of each worker, such as "worker_3/steps"."""
+    return {
+        f"worker_{status.worker}/{what}": float(getattr(status, what))
+        for status in workers
+        for what in _WORKER_TEXTS
+    }
 
 
 class MetricsError(ValueError):

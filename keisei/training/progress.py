@@ -5,10 +5,11 @@ Metrics come in, one update at a time; rates, shares and histories go out. Nothi
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keisei.training.metrics import OPPONENTS, PHASES, REASONS, reason_name
+from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
+from keisei.training.parallel.status import WorkerStatus
 
 HISTORY = 160  # updates; as many as the widest sparkline shows
 WINDOW = 20  # updates that results, phases and the time to go are taken over
@@ -63,13 +64,15 @@ class Progress:
         self.step = facts.start_step
         self.updates: deque[Mapping[str, float]] = deque(maxlen=HISTORY)
         self.evaluations: dict[str, list[Evaluation]] = {}  # the last two of each opponent
+        self.workers: Sequence[WorkerStatus] = ()
         self._clock = clock
         self._begun = clock()
         self._marks = deque([(self._begun, facts.start_step)], maxlen=WINDOW + 1)
 
-    def update(self, step: int, metrics: Mapping[str, float]) -> bool:
+    def update(self, step: int, metrics: Mapping[str, float], workers: Sequence[WorkerStatus] = ()) -> bool:
         """Take in the metrics of an update; return whether there is an evaluation among them."""
         self.step = step
+        self.workers = tuple(workers)
         self.updates.append(dict(metrics))
         self._marks.append((self._clock(), step))
         evaluated = False
@@ -116,10 +119,17 @@ class Progress:
         return plies / games if games else math.nan
 
     def phases(self) -> dict[str, float]:
-        """Return the share of the last WINDOW updates' time that each phase took."""
+        """Return the share of the last WINDOW updates' time that each phase took.
+
+        Phases that only workers bring about are absent where they did not occur.
+        """
         seconds = {phase: self._sum(f"time/{phase}") for phase in PHASES}
         total = sum(seconds.values())
-        return {phase: value / total if total > 0 else 0.0 for phase, value in seconds.items()}
+        return {
+            phase: value / total if total > 0 else 0.0
+            for phase, value in seconds.items()
+            if value > 0 or phase not in WORKER_PHASES
+        }
 
     def fraction(self) -> float:
         """Return how much of the run is done, 0 to 1."""

@@ -37,6 +37,33 @@ def quantity(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
+def whole(value: float) -> str:
+    """Return a whole number, "–" for what is not finite."""
+    return f"{value:,.0f}" if math.isfinite(value) else "–"
+
+
+def short_count(value: float) -> str:
+    """Return a whole number in at most 5 characters below 10¹⁵, such as "9,999", "12.3k" or "412M"."""
+    if not math.isfinite(value) or value < 10_000:
+        return whole(value)
+    return _scaled(value, ("", "k", "M", "G", "T"))
+
+
+def data_size(size_bytes: float) -> str:
+    """Return "412 MB", by powers of 1000, "–" for what is not finite."""
+    return _scaled(size_bytes, (" B", " kB", " MB", " GB", " TB")) if math.isfinite(size_bytes) else "–"
+
+
+def _scaled(value: float, units: Sequence[str]) -> str:
+    """Return a number of at most three digits with the unit that it then has."""
+    power = 0
+    while value >= 999.5 and power < len(units) - 1:
+        value /= 1000
+        power += 1
+    decimals = 1 if power and value < 99.95 else 0
+    return f"{value:.{decimals}f}{units[power]}"
+
+
 def percent(share: float) -> str:
     """Return "74 %", or "–" for NaN."""
     return f"{share * 100:.0f} %" if math.isfinite(share) else "–"

@@ -1,24 +1,27 @@
-"""A run of 50 updates with a console, in a process of its own: console_child.py MODE HALFWAY.
+"""A run of 50 updates with a console, in a process of its own: console_child.py MODE HALFWAY WORKERS.
 
 HALFWAY is what happens after 25 updates: "wait" for a line on stdin, "raise", "interrupt" or "exit".
+WORKERS is how many worker processes the run pretends to have.
 """
 
 import os
 import signal
 import sys
 
-from fake_run import FACTS, STEPS, UPDATES, fake_metrics
+from fake_run import FACTS, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
 
 from keisei.shogi import ShogiGame
 from keisei.training.console import Mode, make_console
 
 
-def main(mode: Mode, halfway: str) -> None:
+def main(mode: Mode, halfway: str, workers: int) -> None:
     game = ShogiGame()
     console = make_console(mode, sys.stdout)
     console.start(FACTS)
     for update in range(1, UPDATES + 1):
-        console.update(update * STEPS, fake_metrics(update), game.__str__)
+        statuses = fake_workers(update, workers)
+        metrics = fake_parallel_metrics(update, statuses) if workers else fake_metrics(update)
+        console.update(update * STEPS, metrics, game.__str__, statuses)
         if update == UPDATES // 2:
             console.notice("halfway there")
             print("printed by someone else")
@@ -35,4 +38,4 @@ def main(mode: Mode, halfway: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])  # type: ignore[arg-type]
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))  # type: ignore[arg-type]

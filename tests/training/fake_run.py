@@ -2,9 +2,11 @@
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keisei.training.console import RunFacts
+from keisei.training.metrics import worker_metrics
+from keisei.training.parallel.status import WorkerStatus
 
 STEPS = 4096
 UPDATES = 50
@@ -73,3 +75,53 @@ def fake_metrics(update: int) -> Mapping[str, float]:
             metrics[f"evaluation/{opponent}_draws"] = 0.5 - 0.4 * done
             metrics[f"evaluation/{opponent}_length"] = 180.0 - 90 * done
     return metrics
+
+
+def fake_workers(update: int, count: int) -> list[WorkerStatus]:
+    """Workers after an update: all play but the last, which is being replaced for the second time."""
+    return [
+        WorkerStatus(
+            worker=worker,
+            state="playing" if worker < count - 1 else "restarting",
+            incarnation=0 if worker < count - 1 else 2,
+            pid=4000 + worker if worker < count - 1 else None,
+            utilization=0.96 if worker < count - 1 else 0.25,
+            steps=STEPS * update // count,
+            games=35 * update // count,
+            weights_version=update - 1,
+            restarts=0 if worker < count - 1 else 2,
+            memory_bytes=412_000_000 if worker < count - 1 else 0,
+            last_error="" if worker < count - 1 else "MemoryError",
+        )
+        for worker in range(count)
+    ]
+
+
+def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mapping[str, float]:
+    """The metrics of an update whose moves these workers played; some were lost."""
+    metrics = dict(fake_metrics(update))
+    playing = ("time/env", "time/inference", "time/sampling")
+    metrics["time/collect"] = sum(metrics.pop(name) for name in playing)
+    metrics["time/synchronize"] = 0.03
+    discarded = {"died": 256.0, "hung": 0.0, "failed": 0.0, "damaged": 0.0, "stale": 128.0, "reset": 0.0}
+    trained, in_flight = float(STEPS * update), 512.0
+    return metrics | {
+        "parallel/active_workers": float(sum(status.state == "playing" for status in workers)),
+        "parallel/serial_steps": 0.0,
+        "parallel/restarts": 0.0,
+        "parallel/utilization": sum(status.utilization for status in workers) / max(len(workers), 1),
+        "parallel/queue_depth": 1.5,
+        "parallel/lag_mean": 0.25,
+        "parallel/lag_max": 1.0,
+        "parallel/weights_version": float(update),
+        "parallel/steps_generated": trained + in_flight + sum(discarded.values()),
+        "parallel/steps_trained": trained,
+        "parallel/steps_in_flight": in_flight,
+        "parallel/steps_discarded": sum(discarded.values()),
+        **{f"parallel/discarded_{reason}": count for reason, count in discarded.items()},
+        "parallel/sync_count": float(update),
+        "parallel/sync_bytes": 345_678.0,
+        "parallel/sync_milliseconds": 4.2,
+        "parallel/memory_bytes": float(sum(status.memory_bytes for status in workers)),
+        **worker_metrics(workers),
+    }

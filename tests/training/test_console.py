@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fake_run import FACTS, STEPS, UPDATES, fake_metrics
+from fake_run import FACTS, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
 from terminal import Terminal
 
 from keisei.training.console import (
@@ -33,14 +33,16 @@ NARROW, WIDE = (80, 24), (200, 60)
 class Session:
     """A child in a pseudo-terminal, and what its terminal shows."""
 
-    def __init__(self, size: tuple[int, int], halfway: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, size: tuple[int, int], halfway: str, workers: int, environment: dict[str, str]
+    ) -> None:
         self.master, slave = pty.openpty()
         self.terminal = Terminal(*size)
         self.output = ""
         self._pending = b""
         self.resize(size)
         self.process = subprocess.Popen(
-            [sys.executable, CHILD, "auto", halfway],
+            [sys.executable, CHILD, "auto", halfway, str(workers)],
             stdin=subprocess.PIPE,
             stdout=slave,
             stderr=slave,
@@ -75,8 +77,8 @@ class Session:
 
 
 @contextmanager
-def session(size: tuple[int, int], halfway: str, **environment: str) -> Iterator[Session]:
-    opened = Session(size, halfway, environment)
+def session(size: tuple[int, int], halfway: str, workers: int = 0, **environment: str) -> Iterator[Session]:
+    opened = Session(size, halfway, workers, environment)
     try:
         yield opened
     finally:
@@ -109,6 +111,31 @@ def test_the_picture_fits_the_terminal_also_after_a_resize(
         assert "before 70 %; draws 30 %, 135 plies" in child.terminal.text
         assert child.terminal.cursor_shown
         assert "printed by someone else" in child.output
+
+
+@pytest.mark.parametrize(("first", "second"), [(NARROW, WIDE), (WIDE, NARROW)])
+def test_workers_are_in_the_picture_also_after_a_resize(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    with session(first, "wait", workers=2) as child:
+        child.read_until(lambda text: "halfway there" in text and text.rstrip().endswith(bottom(first[0])))
+        check_picture(child.terminal, board=first[0] == 200)
+        check_workers(child.terminal, 25)
+        child.resize(second)
+        assert child.process.stdin is not None
+        child.process.stdin.write(b"\n")
+        child.process.stdin.flush()
+        assert child.finish() == 0
+        check_picture(child.terminal, board=second[0] == 200)
+        check_workers(child.terminal, 50)
+
+
+def check_workers(terminal: Terminal, updates: int) -> None:
+    text = terminal.text
+    assert text.count("─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─") == 1, text
+    assert text.count(f"─ weights v{updates}, sync 4.2 ms, 346 kB ─") == 1, text
+    assert len(re.findall(r"│ 0 playing    █+. +96 % ", text)) == 1, text
+    assert len(re.findall(r"│ 1 restarting █+. +25 % ", text)) == 1, text
 
 
 def check_picture(terminal: Terminal, board: bool) -> None:
@@ -184,6 +211,24 @@ def test_the_board_is_asked_for_at_most_once_a_second(monkeypatch: pytest.Monkey
     console.close()
 
 
+def test_the_board_is_not_asked_for_where_workers_take_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def board() -> str:
+        asked.append(True)
+        return "board"
+
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("LINES", "29")
+    console = RichConsole(io.StringIO(), lambda: 0.0)
+    console.start(FACTS)
+    console.update(STEPS, fake_metrics(1), board, fake_workers(1, 16))
+    assert not asked
+    console.update(2 * STEPS, fake_metrics(2), board, fake_workers(2, 2))
+    assert asked
+    console.close()
+
+
 def plain_lines(seconds: float, updates: int = UPDATES) -> list[str]:
     """What a log gets of updates that take so many seconds each, without the time of day."""
     stream, now = io.StringIO(), [0.0]
@@ -240,6 +285,32 @@ def test_a_line_tells_what_an_update_was_like() -> None:
     assert fields[6:] == [f"draws {100 * draws / finished:.0f} %", "length 188"]
 
 
+def parallel_fields(workers: int, told: int, **changed: float) -> list[str]:
+    """What a line ends with behind the games' length, with so many workers of which so many are told."""
+    stream = io.StringIO()
+    console = PlainConsole(stream, lambda: 0.0)
+    console.start(FACTS)
+    statuses = fake_workers(1, workers)
+    metrics = {f"parallel/{name}": value for name, value in changed.items()}
+    console.update(STEPS, {**fake_parallel_metrics(1, statuses), **metrics}, None, statuses[:told])
+    console.close()
+    fields = stream.getvalue().splitlines()[-1].split("  ")
+    (length,) = (index for index, field in enumerate(fields) if field.startswith("length"))
+    return fields[length + 1 :]
+
+
+def test_a_line_tells_of_workers_where_there_are_some() -> None:
+    assert parallel_fields(2, 2) == ["workers 1/2, 60 % busy", "lag 1"]
+    assert parallel_fields(2, 2, active_workers=2.0, utilization=0.96, lag_max=0.0) == [
+        "workers 2/2, 96 % busy"
+    ]
+    assert parallel_fields(2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0) == [
+        "workers 0/2, 0 % busy",
+        "learner played 4,096",
+    ]
+    assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy", "lag 2"]
+
+
 def test_notices_are_printed_at_once() -> None:
     stream = io.StringIO()
     console: Console = PlainConsole(stream)
@@ -249,7 +320,9 @@ def test_notices_are_printed_at_once() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "plain"])
 def test_a_stream_that_is_no_terminal_gets_no_control_codes(mode: str) -> None:
-    done = subprocess.run([sys.executable, CHILD, mode, "none"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, CHILD, mode, "none", "0"], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "  ! halfway there\n" in done.stdout
@@ -261,6 +334,7 @@ def test_off_shows_nothing() -> None:
     assert isinstance(console, SilentConsole)
     console.start(FACTS)
     console.update(STEPS, fake_metrics(1), None)
+    console.update(2 * STEPS, fake_metrics(2), None, fake_workers(2, 2))
     console.notice("unseen")
     console.close()
     assert stream.getvalue() == ""

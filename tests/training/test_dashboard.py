@@ -1,46 +1,63 @@
 """The picture at many sizes: it fits, and leaves out what does not."""
 
 import io
+from dataclasses import replace
+from typing import get_args
 
 import pytest
-from fake_run import FACTS, STEPS, UPDATES, fake_metrics
+from fake_run import FACTS, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
 from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.shogi import ShogiGame
-from keisei.training.dashboard import draw
+from keisei.training.dashboard import STATE_COLORS, Plan, draw
+from keisei.training.parallel.status import State
 from keisei.training.progress import Progress
 
 NOTICES = [f"notice {number}" for number in range(1, 6)]
 
 
-def progress(updates: int) -> Progress:
+def progress(updates: int, workers: int = 0) -> Progress:
     now = [0.0]
     told = Progress(FACTS, lambda: now[0])
     for update in range(1, updates + 1):
         now[0] += 2.0
-        told.update(update * STEPS, fake_metrics(update))
+        statuses = fake_workers(update, workers)
+        metrics = fake_parallel_metrics(update, statuses) if workers else fake_metrics(update)
+        told.update(update * STEPS, metrics, statuses)
     return told
 
 
-def drawn(width: int, height: int, updates: int = UPDATES, board: str | None = str(ShogiGame())) -> list[str]:
+def shown(told: Progress, width: int, height: int, board: str | None = str(ShogiGame())) -> list[str]:
     console = Console(width=width, height=height, file=io.StringIO(), record=True)
-    console.print(draw(progress(updates), board, NOTICES, width, height))
+    console.print(draw(told, board, NOTICES, width, height))
     return console.export_text().splitlines()
 
 
-@pytest.mark.parametrize("height", [12, 14, 18, 20, 24, 29, 30, 40, 60, 90])
+def drawn(
+    width: int,
+    height: int,
+    updates: int = UPDATES,
+    board: str | None = str(ShogiGame()),
+    workers: int = 0,
+) -> list[str]:
+    return shown(progress(updates, workers), width, height, board)
+
+
+@pytest.mark.parametrize("workers", [0, 2, 64])
+@pytest.mark.parametrize("height", [12, 14, 18, 19, 20, 23, 24, 29, 30, 40, 60, 90])
 @pytest.mark.parametrize("width", [40, 80, 116, 117, 120, 200])
-def test_it_fits_and_leaves_a_row_to_the_cursor(width: int, height: int) -> None:
-    lines = drawn(width, height)
+def test_it_fits_and_leaves_a_row_to_the_cursor(width: int, height: int, workers: int) -> None:
+    lines = drawn(width, height, workers=workers)
     assert len(lines) < height
     assert {cell_len(line) for line in lines if line.startswith(("│", "╭", "╰"))} == {width}
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 5), (20, 60), (500, 3)])
 @pytest.mark.parametrize("updates", [0, 1])
-def test_an_odd_size_is_no_crash(size: tuple[int, int], updates: int) -> None:
-    assert drawn(*size, updates=updates)
+@pytest.mark.parametrize("workers", [0, 1, 2, 64])
+def test_an_odd_size_is_no_crash(size: tuple[int, int], updates: int, workers: int) -> None:
+    assert drawn(*size, updates=updates, workers=workers)
 
 
 def test_a_small_terminal_shows_everything_but_the_board() -> None:
@@ -96,3 +113,116 @@ def test_words_in_brackets_are_shown_as_they_are() -> None:
     console = Console(width=80, height=24, file=io.StringIO(), record=True)
     console.print(draw(progress(1), None, ["worker [red]3[/red] died"], 80, 24))
     assert "worker [red]3[/red] died" in console.export_text()
+
+
+def worker_lines(lines: list[str]) -> list[str]:
+    """The rows of the workers' panel without its borders, at a width that has no board."""
+    begin = next(index for index, line in enumerate(lines) if line.startswith("╭─ workers"))
+    end = next(index for index in range(begin, len(lines)) if lines[index].startswith("╰"))
+    return [line.strip("│ ") for line in lines[begin + 1 : end]]
+
+
+def test_workers_have_a_row_each_also_on_a_small_terminal() -> None:
+    lines = drawn(80, 24, workers=2)
+    bars = "█" * 14 + "▍", "███▊" + " " * 11
+    assert worker_lines(lines) == [
+        f"0 playing    {bars[0]} 96 % 102k moves 875 games v49 0 restarts 412 MB",
+        f"1 restarting {bars[1]} 25 % 102k moves 875 games v49 2 restarts      –",
+    ]
+    text = "\n".join(lines)
+    assert "╭─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─" in text
+    assert "╰─ weights v50, sync 4.2 ms, 346 kB ─" in text
+    for part in ("learning", "results of 20 updates", "where the time goes", "evaluation", "notice 5"):
+        assert part in text
+    assert "collect" in text
+
+
+def test_without_workers_there_is_no_panel_of_them() -> None:
+    text = "\n".join(drawn(120, 60))
+    assert "workers" not in text
+    assert "collect" not in text
+    assert "synchronize" not in text
+
+
+def test_workers_that_do_not_fit_are_counted() -> None:
+    assert worker_lines(drawn(80, 24, workers=13))[-1] == "… and 12 more: 11 playing, 1 restarting"
+    lines = worker_lines(drawn(80, 40, workers=64))
+    assert [line.split()[0] for line in lines] == [*map(str, range(8)), "…"]
+    assert lines[-1] == "… and 56 more: 55 playing, 1 restarting"
+    assert worker_lines(drawn(80, 20, workers=2)) == ["2 workers: 1 playing, 1 restarting"]
+
+
+def test_as_many_workers_as_there_are_rows_are_all_shown() -> None:
+    rows = Plan.of(80, 40, 64).worker_rows - 2
+    assert len(worker_lines(drawn(80, 40, workers=rows))) == rows
+    assert "more" not in "".join(drawn(80, 40, workers=rows))
+    assert "… and 2 more" in "".join(drawn(80, 40, workers=rows + 1))
+
+
+def test_many_workers_take_the_rows_of_the_board() -> None:
+    assert "手数" in "".join(drawn(120, 29, workers=2))
+    assert "手数" not in "".join(drawn(120, 29, workers=16))
+    assert "手数" in "".join(drawn(120, 40, workers=16))
+
+
+def test_many_workers_leave_the_other_panels_their_place() -> None:
+    for height in range(24, 70):
+        plan = Plan.of(80, height, 1000)
+        assert plan.lower_rows >= 5
+        assert plan.notice_rows >= 1
+        assert plan.worker_rows >= 4
+
+
+def test_the_workers_panel_needs_20_rows() -> None:
+    assert "workers" not in "".join(drawn(80, 19, workers=2))
+    assert "workers" in "".join(drawn(80, 20, workers=2))
+    assert Plan.of(80, 19, 2) == Plan.of(80, 19)
+
+
+def test_a_narrow_panel_leaves_out_the_last_figures() -> None:
+    first, last = worker_lines(drawn(40, 30, workers=2))
+    assert first == "0 playing    ██████▊ 96 % 102k moves"
+    assert last == "1 restarting █▊      25 % 102k moves"
+
+
+def test_large_figures_fit_into_80_columns() -> None:
+    told = progress(1, 2)
+    large = replace(
+        told.workers[0],
+        worker=63,
+        utilization=1.0,
+        steps=99_900_000,
+        games=99_900,
+        weights_version=12_345,
+        restarts=12,
+        memory_bytes=99_900_000,
+    )
+    told.update(STEPS, {}, [large])
+    (line,) = worker_lines(shown(told, 80, 24))
+    assert line == "63 playing    █████ 100 % 99.9M moves 99.9k games v12345 12 restarts 99.9 MB"
+
+
+def test_figures_of_the_collection_that_are_absent_are_not_wrong() -> None:
+    told = progress(1, 2)
+    told.update(STEPS, {}, told.workers)
+    text = "\n".join(shown(told, 80, 24))
+    assert "╭─ workers –/2, queue –, lag – (max –), discarded – ─" in text
+    assert "╰─ weights v–, sync – ms, – ─" in text
+
+
+def test_moves_that_the_learner_played_itself_are_told() -> None:
+    told = progress(1, 2)
+    told.update(STEPS, {"parallel/active_workers": 0.0, "parallel/serial_steps": 4096.0}, told.workers)
+    text = "\n".join(shown(told, 80, 24))
+    assert "╭─ workers 0/2, " in text
+    assert "╰─ learner played 4,096, weights " in text
+
+
+def test_every_state_of_a_worker_has_a_color() -> None:
+    assert set(STATE_COLORS) == set(get_args(State))
+
+
+def test_a_long_phase_keeps_its_distance_from_its_share() -> None:
+    told = Progress(FACTS, lambda: 0.0)
+    told.update(STEPS, {"time/synchronize": 1.0})
+    assert "synchronize 100 % " in "\n".join(shown(told, 80, 24))

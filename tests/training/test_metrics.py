@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from fake_run import STEPS, fake_metrics
+from fake_run import STEPS, fake_metrics, fake_parallel_metrics, fake_workers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 from keisei.config_schema import EvaluationConfig
@@ -20,8 +20,11 @@ from keisei.training.metrics import (
     TensorBoardSink,
     WandbSink,
     explain,
+    explanation,
     read_metrics,
+    worker_metrics,
 )
+from keisei.training.parallel.status import WorkerStatus
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 FAKE_WANDB = """
@@ -54,8 +57,47 @@ def write(path: Path, first: int, last: int, resume_step: int | None) -> None:
 def test_every_metric_is_explained_in_the_document() -> None:
     table = "\n".join(["| name | meaning |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in explain.items())])
     assert table in DOCUMENT.read_text(encoding="utf-8")
-    assert fake_metrics(10).keys() == explain.keys()
+    recorded = fake_metrics(10).keys() | fake_parallel_metrics(10, fake_workers(10, 2)).keys()
+    assert {explanation(name) for name in recorded} == set(explain.values())
+    assert len(set(explain.values())) == len(explain)
     assert all(text.endswith(".") for text in explain.values())
+
+
+def test_workers_are_explained_by_one_entry_for_all() -> None:
+    assert explanation("worker_0/steps") == explanation("worker_12/steps") == explain["worker_N/steps"]
+    assert explanation("loss/policy") == explain["loss/policy"]
+    for name in ("worker_3/speed", "worker_/steps", "worker_x/steps", "my_worker_3/steps", "steps"):
+        with pytest.raises(KeyError, match=name.split("/")[-1]):
+            explanation(name)
+
+
+def test_a_worker_gives_its_figures_under_its_number() -> None:
+    status = WorkerStatus(
+        worker=3,
+        state="playing",
+        incarnation=2,
+        pid=77,
+        utilization=0.5,
+        steps=1000,
+        games=7,
+        weights_version=17,
+        restarts=2,
+        memory_bytes=1 << 28,
+        last_error="",
+    )
+    assert worker_metrics([status]) == {
+        "worker_3/utilization": 0.5,
+        "worker_3/steps": 1000.0,
+        "worker_3/games": 7.0,
+        "worker_3/weights_version": 17.0,
+        "worker_3/restarts": 2.0,
+        "worker_3/memory_bytes": float(1 << 28),
+    }
+    two = worker_metrics(fake_workers(10, 2))
+    assert {name.split("/")[0] for name in two} == {"worker_0", "worker_1"}
+    assert len(two) == 12
+    assert all(type(value) is float for value in two.values())
+    assert worker_metrics([]) == {}
 
 
 def test_every_opponent_that_the_config_allows_has_metrics() -> None:

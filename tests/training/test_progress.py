@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from fake_run import FACTS
+from fake_run import FACTS, fake_workers
 
 from keisei.training.progress import HISTORY, WINDOW, Evaluation, Progress, Results
 
@@ -76,6 +76,28 @@ def test_phases_are_shares_of_their_sum() -> None:
     told = progress({"time/env": 1.0, "time/update": 2.0}, {"time/update": 1.0, "time/other": math.nan})
     shares = told.phases()
     assert (shares["env"], shares["update"], shares["other"]) == (0.25, 0.75, 0.0)
+
+
+def test_the_phases_of_workers_are_told_only_where_they_occur() -> None:
+    alone = progress({"time/env": 1.0, "time/update": 2.0})
+    assert not {"collect", "synchronize"} & alone.phases().keys()
+    assert not {"collect", "synchronize"} & progress().phases().keys()
+    told = progress({"time/collect": 1.0, "time/synchronize": 0.5, "time/update": 2.5})
+    shares = told.phases()
+    assert (shares["collect"], shares["synchronize"], shares["update"]) == (0.25, 0.125, 0.625)
+    assert shares["env"] == 0.0
+
+
+def test_the_workers_are_those_of_the_last_update() -> None:
+    told = progress({})
+    assert told.workers == ()
+    workers = fake_workers(1, 3)
+    told.update(2048, {}, workers)
+    assert told.workers == tuple(workers)
+    workers.clear()
+    assert len(told.workers) == 3
+    told.update(3072, {})
+    assert told.workers == ()
 
 
 def test_the_last_two_evaluations_of_each_opponent_are_kept() -> None:

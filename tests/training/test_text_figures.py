@@ -4,7 +4,17 @@ import math
 
 import pytest
 
-from keisei.training.text_figures import bar, duration, number, percent, quantity, sparkline
+from keisei.training.text_figures import (
+    bar,
+    data_size,
+    duration,
+    number,
+    percent,
+    quantity,
+    short_count,
+    sparkline,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +46,49 @@ def test_numbers_are_short(value: float, text: str) -> None:
 def test_shares_and_quantities() -> None:
     assert (percent(0.744), percent(1.0), percent(math.nan)) == ("74 %", "100 %", "–")
     assert (quantity(1887.4), quantity(9.87), quantity(math.nan)) == ("1,887", "9.9", "–")
+
+
+def test_counts_are_whole() -> None:
+    assert (whole(0.0), whole(3.0), whole(1234567.0), whole(math.nan)) == ("0", "3", "1,234,567", "–")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (9999, "9,999"),
+        (10_000, "10.0k"),
+        (99_949, "99.9k"),
+        (99_950, "100k"),
+        (999_499, "999k"),
+        (999_500, "1.0M"),
+        (412_345_678, "412M"),
+        (7e14, "700T"),
+        (math.nan, "–"),
+        (math.inf, "–"),
+    ],
+)
+def test_large_counts_are_short(value: float, text: str) -> None:
+    assert short_count(value) == text
+    assert len(text) <= 5
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (345_678, "346 kB"),
+        (1_234_567, "1.2 MB"),
+        (412_000_000, "412 MB"),
+        (8e9, "8.0 GB"),
+        (3e15, "3000 TB"),
+        (math.nan, "–"),
+    ],
+)
+def test_sizes_have_a_unit(size: float, text: str) -> None:
+    assert data_size(size) == text
 
 
 def test_a_sparkline_reaches_from_the_least_to_the_greatest() -> None:

@@ -10,6 +10,7 @@ import yaml
 from training_runs import keisei, last, metrics, the_run
 
 from keisei.config_files import load_config
+from keisei.training.metrics import explanation, read_metrics
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +29,10 @@ def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> 
     assert [line["step"] for line in metrics(run)] == [512, 1024, 1536, 2048]
     assert last(run).step == 2048
     assert "2,048" in done.stdout
+    names = {name for line in read_metrics(run / "metrics.jsonl") for name in line} - {"step"}
+    assert all(explanation(name) for name in names)
+    assert not {name for name in names if name.startswith(("parallel/", "worker_"))}
+    assert not {"time/collect", "time/synchronize"} & names
 
     picture = tmp_path / "console.svg"
     script = [sys.executable, str(ROOT / "scripts" / "draw_console.py"), str(run), str(picture), "--at", "1"]
