@@ -21,6 +21,7 @@ from contest import Contest, report, rounds_from_arguments
 from keisei.config_schema import AppConfig
 from keisei.core.models import model_factory
 from keisei.training.device import cores
+from keisei.training.rollout import SelfPlay
 from keisei.training.trainer import Trainer
 
 try:
@@ -52,12 +53,14 @@ def config_of(network: str, threads: int) -> AppConfig:
 
 def training(network: str, threads: int) -> Callable[[], float]:
     """Return a function that trains for an epoch and returns moves per second."""
-    trainer = Trainer(config_of(network, threads), torch.device("cpu"))
+    config = config_of(network, threads)
+    trainer = Trainer(config, torch.device("cpu"))
+    self_play = SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed)
 
     def epoch() -> float:
         torch.set_num_threads(threads)
         start = time.perf_counter()
-        collected = trainer.self_play.rollout(trainer.agent, trainer.steps_of_next_epoch())
+        collected = self_play.rollout(trainer.agent, 64)
         trainer.perform_ppo_update([collected.segment])
         return 4096 / (time.perf_counter() - start)
 

@@ -51,7 +51,7 @@ def main() -> None:
         if progress.update(step, row):
             scores = [f"{name} {matches[-1].score:.1%}" for name, matches in progress.evaluations.items()]
             notices.append(f"{step:,} moves: {', '.join(scores)}")
-    board = str(VectorGames.restore(checkpoint.blobs["games"]).game(0))
+    board = str(VectorGames.restore(checkpoint.blobs["games_0"]).game(0))
     console = rich.console.Console(
         record=True, width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True, emoji=False
     )

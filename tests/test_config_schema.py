@@ -99,10 +99,6 @@ def test_a_word_means_what_its_field_takes(path: str, given: str, meant: object)
             "training: minibatch_size 96 must divide steps_per_epoch 4096",
         ),
         (nested("model.norm_groups", 5), "model: norm_groups 5 must divide channels 32"),
-        (
-            nested("training.parallel.enabled", True),
-            "training.parallel: parallel collection is not part of this version; leave enabled: false",
-        ),
         (nested("evaluation.opponents", ["random"] * 2), "evaluation: opponents has random more than once"),
         (nested("run.name", "../a"), "run: name '../a' must be the name of one directory"),
         (nested("run.name", ".."), "run: name '..' must be the name of one directory"),
@@ -149,7 +145,7 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
             "minibatch_size": 96,
             "gamma": 2,
             "learning_rat": 1,
-            "parallel": {"enabled": True, "num_workers": 0},
+            "parallel": {"enabled": "perhaps", "num_workers": 0},
         },
         "run": [],
     }
@@ -161,8 +157,8 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
         "run: given [], expected a section",
         "training.gamma: given 2, expected a number > 0, <= 1",
         "training.learning_rat: unknown key; nearest is training.learning_rate",
+        "training.parallel.enabled: given perhaps, expected true, false or auto",
         "training.parallel.num_workers: given 0, expected a whole number >= 1 or auto",
-        "training.parallel: parallel collection is not part of this version; leave enabled: false",
         "training: games 48 must divide steps_per_epoch 4096",
         "training: minibatch_size 96 must divide steps_per_epoch 4096",
     ]

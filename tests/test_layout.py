@@ -30,6 +30,16 @@ MAY_IMPORT = {
         "keisei.core",
         "keisei.evaluation",
     },
+    # Workers play; they know nothing of the trainer, the loop, files and console.
+    "keisei.training.parallel": {
+        "keisei.shogi",
+        "keisei.config_schema",
+        "keisei.core",
+        "keisei.training.device",
+        "keisei.training.rollout",
+    },
+    "keisei.training.rollout": {"keisei.shogi", "keisei.config_schema", "keisei.core"},
+    "keisei.training.device": {"keisei.config_errors"},
     "keisei.utils": {"keisei.core", "keisei.config_files"},
     "keisei.cli": {
         "keisei.shogi",

@@ -52,7 +52,7 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
     _check_extras(config)
     device = choose_device(config.run.device)
     with _threads(config):
-        config = resolved(config)
+        config = resolved(config, device)
         trainer = Trainer(config, device)
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
@@ -72,11 +72,11 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)
-        config = resolved(config)
+        device = choose_device(config.run.device)
+        config = resolved(config, device)
         changes = differences(old, config)
         refuse_unsafe(changes)
         _check_extras(config)
-        device = choose_device(config.run.device)
         now = datetime.now()
         with _threads(config):
             try:

@@ -17,7 +17,7 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi import ShogiGame, encoding
 from keisei.shogi.vector import FinishedGame, VectorGames
-from keisei.training.rollout import Collected, SelfPlay, position_before_end
+from keisei.training.rollout import Collected, SavedGames, SelfPlay, position_before_end
 
 FIELDS = Segment.__slots__
 MAX_MOVES = 44
@@ -245,8 +245,9 @@ def test_saved_games_go_on_exactly(agent: PPOAgent, share: float) -> None:
     play = self_play(16, **fields)
     for steps in (40, 17):
         play.rollout(agent, steps)
-    games, state = play.save()
-    again = SelfPlay.restore(games, json.loads(json.dumps(state)), env_config(**fields), threads=2)
+    saved = play.save()
+    through_json = SavedGames(saved.games, json.loads(json.dumps(saved.state)))
+    again = SelfPlay.restore(through_json, env_config(**fields), threads=2)
     late = 0
     for _ in range(4):
         first, second = play.rollout(agent, 20), again.rollout(agent, 20)
@@ -279,7 +280,7 @@ def test_late_starts_are_shortly_before_the_end_of_a_recent_decisive_game(agent:
                 assert game.opening == 0
                 assert game.start_sfen in allowed
                 begun_late += 1
-        pool = play.save()[1]["late_starts"]
+        pool = play.save().state["late_starts"]
         for game in finished:
             if game.outcome.winner is not None:
                 sfens = positions_before_end(game, range(1, 4))
@@ -296,7 +297,7 @@ def test_the_pool_keeps_the_latest_only(agent: PPOAgent) -> None:
     )
     for play in (small, large):
         play.rollout(agent, 150)
-    kept, every = (play.save()[1]["late_starts"] for play in (small, large))
+    kept, every = (play.save().state["late_starts"] for play in (small, large))
     assert len(every) > 8
     assert kept == every[-4:]
 
@@ -306,7 +307,7 @@ def test_without_a_share_there_are_none(agent: PPOAgent) -> None:
     finished = [game for _ in range(4) for game in play.rollout(agent, 20).finished]
     assert any(game.outcome.winner is not None for game in finished)
     assert not any(game.late_start for game in finished)
-    assert play.save()[1] == {"late_starts": []}
+    assert play.save().state == {"late_starts": []}
 
 
 def test_a_position_before_the_end_by_hand() -> None:
@@ -329,10 +330,10 @@ def test_late_starts_that_are_switched_off_on_restoring_begin_no_more_games(agen
     on = EnvConfig(max_moves=200, random_plies=150, late_start_share=1.0)
     played = SelfPlay.begin(on, games=16, seed=1)
     played.rollout(agent, 120)
-    games, state = played.save()
-    assert state["late_starts"]
+    saved = played.save()
+    assert saved.state["late_starts"]
     under_way = set(played.games.numbers)
-    off = SelfPlay.restore(games, state, on.model_copy(update={"late_start_share": 0.0}))
+    off = SelfPlay.restore(saved, on.model_copy(update={"late_start_share": 0.0}))
     begun_since = [game for game in off.rollout(agent, 120).finished if game.number not in under_way]
     assert begun_since
     assert not any(game.late_start for game in begun_since)

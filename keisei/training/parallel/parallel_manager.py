@@ -20,6 +20,8 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
+import torch
+
 from keisei.config_schema import AppConfig, validated
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
@@ -68,10 +70,15 @@ def number_of_workers(config: AppConfig) -> int:
     return max(1, min(cores(), longest))
 
 
-def resolved(config: AppConfig) -> AppConfig:
-    """Return the config with what is `auto` about workers decided for this machine."""
+def resolved(config: AppConfig, device: torch.device) -> AppConfig:
+    """Return the config with what is `auto` about workers decided for this machine.
+
+    A GPU evaluates positions faster than all cores together, so with one the learner plays itself.
+    """
     parallel = config.training.parallel
-    decided: dict[str, Any] = {"enabled": cores() > 1 if parallel.enabled == "auto" else parallel.enabled}
+    decided: dict[str, Any] = {
+        "enabled": device.type == "cpu" and cores() > 1 if parallel.enabled == "auto" else parallel.enabled
+    }
     if decided["enabled"]:
         decided["num_workers"] = number_of_workers(config)
     training = config.training.model_copy(update={"parallel": parallel.model_copy(update=decided)})
@@ -125,6 +132,7 @@ class ParallelManager:
         parallel, count = self.config.training.parallel, number_of_workers(self.config)
         self._streams = parallel.episodes_per_worker
         self._timeout, self._lag = parallel.worker_timeout, parallel.max_policy_lag
+        self._oldest = parallel.max_policy_lag + parallel.model_sync_interval - 1  # in updates
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
@@ -195,9 +203,10 @@ class ParallelManager:
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = lambda: None
     ) -> list[WorkerSegment]:
-        """Return segments of at least so many moves together, by worker; none is older than max_policy_lag.
+        """Return segments of at least so many moves together, by worker.
 
-        With max_policy_lag 0 all are played now, else the workers play on when this returns. before_wait is
+        With max_policy_lag 0 all are played now, else the workers play on when this returns, and what gets
+        older than that many updates (beyond what model_sync_interval makes them) is dropped. before_wait is
         called some times each second; what it raises ends the waiting, and nothing is lost. If no worker is
         left, this process plays.
         """
@@ -370,18 +379,17 @@ class ParallelManager:
             raise ValueError(f"target_steps is {target_steps}, expected at least 1")
         if self._paused:
             raise RuntimeError("the workers are paused; call resume() first")
-        if self.agent.version - self._synchronizer.version > self._lag:
+        if self.agent.version - self._synchronizer.version > self._oldest:
             raise RuntimeError(
                 f"the workers have the weights of update {self._synchronizer.version}, the agent is at "
-                f"{self.agent.version} and max_policy_lag is {self._lag}; call synchronize_models() "
-                "after learning"
+                f"{self.agent.version}; call synchronize_models() after learning"
             )
 
     def _take(self, taken: list[WorkerSegment], target_steps: int) -> None:
         """Move segments from the queue to those taken, until there are enough; drop those too old."""
         while self._queue and sum(len(one.segment) for one in taken) < target_steps:
             one = self._queue.popleft()
-            if self.agent.version - one.version > self._lag:
+            if self.agent.version - one.version > self._oldest:
                 self._ledger.discard_queued(len(one.segment), "stale")
             else:
                 taken.append(one)
