@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -137,6 +138,13 @@ def test_workers_have_a_row_each_also_on_a_small_terminal() -> None:
     assert "collect" in text
 
 
+def test_the_document_shows_the_panel_as_it_is_drawn() -> None:
+    lines = drawn(80, 24, workers=2)
+    begin = next(index for index, line in enumerate(lines) if line.startswith("╭─ workers"))
+    document = Path(__file__).parents[2] / "docs" / "metrics.md"
+    assert "\n".join(["```", *lines[begin : begin + 4], "```"]) in document.read_text(encoding="utf-8")
+
+
 def test_without_workers_there_is_no_panel_of_them() -> None:
     text = "\n".join(drawn(120, 60))
     assert "workers" not in text
@@ -162,7 +170,8 @@ def test_as_many_workers_as_there_are_rows_are_all_shown() -> None:
 def test_many_workers_take_the_rows_of_the_board() -> None:
     assert "手数" in "".join(drawn(120, 29, workers=2))
     assert "手数" not in "".join(drawn(120, 29, workers=16))
-    assert "手数" in "".join(drawn(120, 40, workers=16))
+    assert "手数" not in "".join(drawn(120, 33, workers=64))
+    assert "手数" in "".join(drawn(120, 34, workers=64))
 
 
 def test_many_workers_leave_the_other_panels_their_place() -> None:
@@ -183,6 +192,11 @@ def test_a_narrow_panel_leaves_out_the_last_figures() -> None:
     first, last = worker_lines(drawn(40, 30, workers=2))
     assert first == "0 playing    ██████▊ 96 % 102k moves"
     assert last == "1 restarting █▊      25 % 102k moves"
+
+
+def test_a_wide_panel_has_no_endless_bars() -> None:
+    first, _ = worker_lines(drawn(200, 40, board=None, workers=2))
+    assert first == f"0 playing    {'█' * 28}▊  96 % 102k moves 875 games v49 0 restarts 412 MB"
 
 
 def test_large_figures_fit_into_80_columns() -> None:
