@@ -157,7 +157,7 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
         "run: given [], expected a section",
         "training.gamma: given 2, expected a number > 0, <= 1",
         "training.learning_rat: unknown key; nearest is training.learning_rate",
-        "training.parallel.enabled: given perhaps, expected true, false or auto",
+        "training.parallel.enabled: given perhaps, expected true or false or auto",
         "training.parallel.num_workers: given 0, expected a whole number >= 1 or auto",
         "training: games 48 must divide steps_per_epoch 4096",
         "training: minibatch_size 96 must divide steps_per_epoch 4096",

@@ -280,7 +280,7 @@ def test_a_checkpoint_that_makes_no_sense_is_refused_by_name(
     elif spoil == "settings":
         state["config"] = {**state["config"], "future": {}}
     elif spoil == "games":
-        blobs["games"] = b"no games"
+        blobs["games_0"] = b"no games"
     else:
         state["numerics"] = {"float128": True}
     bad = dataclasses.replace(good, step=6400, state=state, tensors=tensors, blobs=blobs)
