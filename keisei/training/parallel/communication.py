@@ -69,9 +69,10 @@ class Word(IntEnum):
     WEIGHTS_VERSION = 4
     BUSY_NANOSECONDS = 5  # in which it played
     GAME_NUMBER = 6  # of the game in its first slot
-    ENV_NANOSECONDS = 7
+    ENV_NANOSECONDS = 7  # of those, by phase
     INFERENCE_NANOSECONDS = 8
     SAMPLING_NANOSECONDS = 9
+    TRANSPORT_NANOSECONDS = 10  # in which it read weights and messages, counted, and delivered segments
 
 
 class Activity(IntEnum):

@@ -341,6 +341,7 @@ class ParallelManager:
             "synchronization": asdict(self._synchronizer.statistics()),
             "channels": [asdict(channel) for channel in self._communicator.status()],
             "worker_stats": [asdict(worker) for worker in workers],
+            "worker_seconds": [self._seconds(place) for place in self._places],
         }
 
     def metrics(self) -> dict[str, float]:
@@ -585,6 +586,16 @@ class ParallelManager:
         place.process = None
         if process.exitcode is not None:
             process.close()
+
+    def _seconds(self, place: Place) -> dict[str, float]:
+        """Return what the process in a place has spent its time with, nothing if there is none."""
+        if place.process is None:
+            return {}
+        return {
+            name.removesuffix("_NANOSECONDS").lower(): self._communicator.word(place.worker, word) / 1e9
+            for name, word in Word.__members__.items()
+            if name.endswith("_NANOSECONDS")
+        }
 
     def _status(self, place: Place) -> WorkerStatus:
         steps, games, version = self._history.totals[place.worker]

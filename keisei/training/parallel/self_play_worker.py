@@ -82,6 +82,7 @@ class SelfPlayWorker:
         """Play the segment of a ticket, with the newest weights, and deliver it."""
         assert self._self_play is not None, "a ticket before the games"
         games = self._self_play.games
+        began_at = time.perf_counter_ns()
         version = self._weights.refresh(self.agent.network)
         self.end.write(Word.WEIGHTS_VERSION, version)
         self.end.write(Word.STATE, Activity.PLAYING)
@@ -91,24 +92,30 @@ class SelfPlayWorker:
         memory = memory[: Segment.size(ticket.steps, len(games), PACKED_BYTES)]
         self.agent.clock.lap()
         self._stepped_at = 0
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - began_at)
         collected = self._self_play.rollout(
             self.agent, ticket.steps, before_step=self.before_step, memory=memory
         )
         self._count_step()
+        ended_at = time.perf_counter_ns()
         self.end.add(Word.GAMES, len(collected.finished))
         for phase, seconds in self.agent.clock.lap().items():
             if phase in _PHASES:
                 self.end.add(_PHASES[phase], int(seconds * 1e9))
         self.end.write(Word.STATE, Activity.WAITING)
-        self.end.deliver(ticket, version, memory, len(games), collected.results, self._self_play.save())
+        saved = self._self_play.save()
+        self.end.deliver(ticket, version, memory, len(games), collected.results, saved)
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - ended_at)
 
     def before_step(self) -> None:
         """Show a sign of life and hear what the learner says, before each move of the games."""
+        began_at = time.perf_counter_ns()
         if self._stepped_at:
             self._count_step()
         assert self._self_play is not None
         self.end.write(Word.GAME_NUMBER, self._self_play.games.numbers[0])
         self._hear(0.0)
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - began_at)
         while self._paused:
             self.end.write(Word.STATE, Activity.PAUSED)
             self._hear(_BEAT_SECONDS)
