@@ -20,7 +20,7 @@ from contest import Contest, report, rounds_from_arguments
 
 from keisei.config_schema import AppConfig
 from keisei.core.models import model_factory
-from keisei.training.device import cores
+from keisei.training.device import cores, keep_freed_memory
 from keisei.training.rollout import SelfPlay
 from keisei.training.trainer import Trainer
 
@@ -105,6 +105,7 @@ def outside(network: str, threads: int, rounds: int) -> None:
 def main() -> None:
     """Print the contests."""
     rounds = rounds_from_arguments(__doc__)
+    keep_freed_memory()  # as `keisei train` does; all contestants have it
     many = cores()
     for network in NETWORKS:
         contest: Contest = {

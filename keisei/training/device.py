@@ -1,10 +1,13 @@
 """On what a run computes."""
 
+import ctypes
 import os
 
 import torch
 
 from keisei.config_errors import ConfigError
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 def choose_device(name: str) -> torch.device:
@@ -30,3 +33,15 @@ def choose_device(name: str) -> torch.device:
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what a pass of the network frees, for the next one, and not give it back each time.
+
+    Without it the system clears the same pages again and again: on 2 cores, with a 3 × 32 network, a worker
+    played at three quarters of the speed, and an update took an eighth longer.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+        library.mallopt(_M_TRIM_THRESHOLD, 512 << 20)

@@ -29,7 +29,7 @@ from keisei.training.checkpoint import (
     newest_checkpoint,
 )
 from keisei.training.console import RunFacts, make_console
-from keisei.training.device import choose_device, cores
+from keisei.training.device import choose_device, cores, keep_freed_memory
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
 from keisei.training.parallel.parallel_manager import (
@@ -241,7 +241,8 @@ def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> list[Sin
 
 @contextmanager
 def _threads(config: AppConfig) -> Iterator[None]:
-    """Let torch use so many threads inside."""
+    """Let torch use so many threads inside, and memory again that it has used before."""
+    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(config.run.threads or cores())
     try:

@@ -23,6 +23,7 @@ from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi.encoding import PACKED_BYTES
+from keisei.training.device import keep_freed_memory
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -169,6 +170,7 @@ def work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _die_with_learner()
+    keep_freed_memory()
     torch.set_num_threads(1)
     try:
         worker(end, weights, config, numerics, *arguments).run()
