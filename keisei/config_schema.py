@@ -106,7 +106,7 @@ class ParallelConfig(Room):
     )
     num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
     episodes_per_worker: int = Field(
-        64, ge=1, le=100_000, description="games that a worker plays side by side"
+        32, ge=1, le=100_000, description="games that a worker plays side by side"
     )
     max_policy_lag: int = Field(
         0,

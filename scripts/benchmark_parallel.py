@@ -13,6 +13,7 @@ end to end: collecting and learning in turns, as in training, an update of 4,096
 """
 
 import argparse
+import math
 import os
 import statistics
 import time
@@ -66,7 +67,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
             "training": {
                 "games": arguments.games,
                 "steps_per_epoch": epoch,
-                "minibatch_size": 256,
+                "minibatch_size": max(2, math.gcd(256, epoch)),
                 "parallel": parallel,
             },
             "run": {"channels_last": "on", "precision": "float32", "console": "off"},

@@ -36,7 +36,7 @@ def cores() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what a pass of the network frees, for the next one, and not give it back each time.
+    """Let the C library keep what a pass of the network frees for the next one, instead of giving it back.
 
     Without it the system clears the same pages again and again: on 2 cores, with a 3 × 32 network, a worker
     played at three quarters of the speed, and an update took an eighth longer.

@@ -4,6 +4,8 @@ import importlib.util
 import os
 import platform
 import shutil
+import statistics
+import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,7 +14,9 @@ import torch
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
-from keisei.training.device import choose_device, cores
+from keisei.training.device import choose_device, cores, keep_freed_memory
+from keisei.training.parallel.parallel_manager import ParallelManager, number_of_workers, resolved
+from keisei.training.rollout import SelfPlay
 
 _NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "matplotlib")
 _OPTIONAL = {
@@ -21,6 +25,7 @@ _OPTIONAL = {
     "wandb": "run.wandb",
 }
 _SHARED_MEMORY = Path("/dev/shm")
+_ROUNDS = 3
 
 
 def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
@@ -36,10 +41,36 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     if _SHARED_MEMORY.is_dir():
         yield "shared memory", f"{_gigabytes(shutil.disk_usage(_SHARED_MEMORY).free)} free"
     model = config.model
+    keep_freed_memory()
     torch.set_num_threads(config.run.threads or cores())
     agent = PPOAgent(config, device)
     yield "network", f"{model.blocks} blocks of {model.channels} channels, {agent.parameters:,} parameters"
     yield "formats", str(agent.numerics)
+    yield "collecting", _collecting(config, agent)
+
+
+def _collecting(config: AppConfig, agent: PPOAgent) -> str:
+    """Measure who collects faster, this process or workers, in turns, and say what a run would take."""
+    training = config.training
+    workers = number_of_workers(config)
+    alone = SelfPlay.begin(config.env, games=training.games, seed=config.run.seed)
+    steps = -(-training.steps_per_epoch // training.games)
+    speeds: dict[str, list[float]] = {"workers": [], "alone": []}
+    with ParallelManager(config, agent) as manager:
+        for _ in range(_ROUNDS + 1):
+            start = time.perf_counter()
+            played = sum(len(one.segment) for one in manager.collect_experiences(training.steps_per_epoch))
+            middle = time.perf_counter()
+            alone.rollout(agent, steps)
+            speeds["workers"].append(played / (middle - start))
+            speeds["alone"].append(steps * training.games / (time.perf_counter() - middle))
+    by_workers, by_one = (statistics.median(figures[1:]) for figures in speeds.values())  # the first warms up
+    taken = "workers" if resolved(config, agent.device).training.parallel.enabled else "this process"
+    return (
+        f"{workers} workers {by_workers:,.0f} moves/s, this process {by_one:,.0f} with "
+        f"{torch.get_num_threads()} threads, ×{by_workers / by_one:.2f}; "
+        f"training.parallel.enabled: {str(training.parallel.enabled).lower()} takes {taken}"
+    )
 
 
 def _version_or_missing(name: str) -> str:

@@ -1,6 +1,7 @@
 """`keisei train` as a user meets it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,4 +94,5 @@ def test_the_doctor_tells_what_is_here(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for subject in ("keisei", "torch", "cores", "device", "free disk", "formats", "wandb"):
         assert subject in done.stdout
+    assert re.search(r"^collecting +\d+ workers [\d,]+ moves/s, this process [\d,]+ ", done.stdout, re.M)
     assert not list(tmp_path.iterdir())
