@@ -15,7 +15,8 @@ import torch
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.device import choose_device, cores, keep_freed_memory
-from keisei.training.parallel.parallel_manager import ParallelManager, number_of_workers, resolved
+from keisei.training.parallel.parallel_manager import ParallelManager
+from keisei.training.parallel.plan import number_of_workers, resolved
 from keisei.training.rollout import SelfPlay
 
 _NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "matplotlib")

@@ -32,13 +32,8 @@ from keisei.training.console import RunFacts, make_console
 from keisei.training.device import choose_device, cores, keep_freed_memory
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.parallel.parallel_manager import (
-    ParallelManager,
-    WorkerError,
-    begin_games,
-    number_of_workers,
-    resolved,
-)
+from keisei.training.parallel.parallel_manager import ParallelManager, WorkerError
+from keisei.training.parallel.plan import begin_games, number_of_workers, resolved
 from keisei.training.rollout import SavedGames, SelfPlay, next_number
 from keisei.training.run_dir import FoundRun, RunDirectory, RunDirectoryError, find_run
 from keisei.training.trainer import Trainer, config_of, games_of

@@ -60,7 +60,7 @@ _KINDS = frozenset(Kind)
 
 
 class Word(IntEnum):
-    """What a worker writes into its page of shared memory while it works: int64 each, only ever growing."""
+    """What a worker writes into its page of shared memory while it works, an int64 each."""
 
     BEATS = 0  # one for every move of its vector, and some each second while it waits
     STATE = 1  # an Activity

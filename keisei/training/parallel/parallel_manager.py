@@ -20,14 +20,11 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
-import torch
-
 from keisei.config_schema import AppConfig, validated
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi.encoding import PACKED_BYTES
-from keisei.training.device import cores
 from keisei.training.parallel.account import REASONS, Account, Ledger
 from keisei.training.parallel.communication import (
     Activity,
@@ -39,8 +36,10 @@ from keisei.training.parallel.communication import (
     WorkerSegment,
     read_failure,
 )
+from keisei.training.parallel.history import History
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.place import Place, Supervision, cause_of_death, resident_bytes
+from keisei.training.parallel.plan import begin_games, number_of_workers
 from keisei.training.parallel.self_play_worker import SelfPlayWorker, work
 from keisei.training.parallel.status import WorkerStatus
 from keisei.training.rollout import SavedGames, SelfPlay, next_number
@@ -49,7 +48,6 @@ _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
 _LEAVE_SECONDS = 2.0  # for a worker to end by itself
 _SAME_FAILURES = 3
 PATIENCE = Supervision()
-_SHORTEST_SEGMENT = 16  # moves of a game, below which `auto` takes no further worker: assumption, not studied
 
 
 class WorkerError(RuntimeError):
@@ -59,45 +57,6 @@ class WorkerError(RuntimeError):
         super().__init__(f"workers fail at their start: {failure.error}")
         self.failure = failure
         self.add_note(f"in the worker:\n{failure.traceback}")
-
-
-def number_of_workers(config: AppConfig) -> int:
-    """Return how many workers a config asks for; `auto` is one for each core, if segments stay long."""
-    training = config.training
-    if training.parallel.num_workers != "auto":
-        return training.parallel.num_workers
-    longest = training.steps_per_epoch // (training.parallel.episodes_per_worker * _SHORTEST_SEGMENT)
-    return max(1, min(cores(), longest))
-
-
-def resolved(config: AppConfig, device: torch.device) -> AppConfig:
-    """Return the config with what is `auto` about workers decided for this machine.
-
-    A GPU evaluates positions faster than all cores together, so with one the learner plays itself.
-    """
-    parallel = config.training.parallel
-    decided: dict[str, Any] = {
-        "enabled": device.type == "cpu" and cores() > 1 if parallel.enabled == "auto" else parallel.enabled
-    }
-    if decided["enabled"]:
-        decided["num_workers"] = number_of_workers(config)
-    training = config.training.model_copy(update={"parallel": parallel.model_copy(update=decided)})
-    return config.model_copy(update={"training": training})
-
-
-def begin_games(config: AppConfig, workers: int, first_number: int = 0) -> list[SavedGames]:
-    """Begin games for workers; their numbers, and so their random streams, are those of one sequence."""
-    games = config.training.parallel.episodes_per_worker
-    return [
-        SelfPlay.begin(
-            config.env,
-            games=games,
-            seed=config.run.seed,
-            first_number=first_number + worker * games,
-            stride=workers * games,
-        ).save()
-        for worker in range(workers)
-    ]
 
 
 def say(text: str) -> None:
@@ -153,7 +112,7 @@ class ParallelManager:
             shared=parallel.use_shared_memory,
         )
         self._serial_since: float | None = None
-        self._history = _History(count)
+        self._history = History(count)
 
     # Start and end
 
@@ -536,6 +495,8 @@ class ParallelManager:
                 self._start_failures[failure.error] += 1
                 if self._start_failures[failure.error] >= _SAME_FAILURES:
                     raise WorkerError(failure)
+        elif kind is not Kind.STOPPED:
+            raise DamagedError(f"a message of kind {kind.name}, which goes the other way")
 
     def _receive_segment(self, place: Place, one: WorkerSegment) -> None:
         steps = len(one.segment)
@@ -620,62 +581,6 @@ class ParallelManager:
             memory_bytes=resident_bytes(pid),
             last_error=place.last_error,
         )
-
-
-class _History:
-    """What has been measured: of the whole time, and of the lap since the metrics were last asked for."""
-
-    def __init__(self, workers: int) -> None:
-        self.games = 0
-        self.lags: Counter[int] = Counter()
-        self.replacement_seconds: deque[float] = deque(maxlen=1000)
-        self.queue_depth: deque[tuple[float, int]] = deque(maxlen=1000)  # (seconds, segments)
-        self.totals = [(0, 0, -1)] * workers  # steps, games, weights version of the processes that have ended
-        self.restarts = self.serial_steps = 0
-        self._began = time.monotonic()
-        self._busy = [(self._began, 0)] * workers
-        self._depths: list[int] = []
-        self._lap_lags: list[int] = []
-        self._lap_restarts = self._lap_serial = 0
-
-    def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
-        """Note the segments that are given to the learner."""
-        lags = [version - one.version for one in taken]
-        self.lags.update(lags)
-        self._lap_lags += lags
-        self.games += sum(len(one.results) for one in taken)
-
-    def looked(self, depth: int) -> None:
-        """Note how many segments wait."""
-        self.queue_depth.append((time.monotonic() - self._began, depth))
-        self._depths.append(depth)
-
-    def ended(self, status: WorkerStatus) -> None:
-        """Note what the processes of a worker have done so far, the last of which is ending."""
-        self.totals[status.worker] = (status.steps, status.games, status.weights_version)
-
-    def mark(self, worker: int, busy_nanoseconds: int) -> None:
-        """Begin to measure a worker's utilisation."""
-        self._busy[worker] = (time.monotonic(), busy_nanoseconds)
-
-    def utilization(self, worker: int, busy_nanoseconds: int) -> float:
-        """Return the share of the time since the mark in which a worker played."""
-        since, before = self._busy[worker]
-        return min(1.0, (busy_nanoseconds - before) / 1e9 / max(time.monotonic() - since, 1e-9))
-
-    def lap(self) -> dict[str, float]:
-        """Return the metrics of the lap and begin the next one."""
-        depths, lags = self._depths or [0], self._lap_lags or [0]
-        metrics = {
-            "parallel/queue_depth": sum(depths) / len(depths),
-            "parallel/lag_mean": sum(lags) / len(lags),
-            "parallel/lag_max": max(lags),
-            "parallel/restarts": self.restarts - self._lap_restarts,
-            "parallel/serial_steps": self.serial_steps - self._lap_serial,
-        }
-        self._depths, self._lap_lags = [], []
-        self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
-        return metrics
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:
