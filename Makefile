@@ -16,7 +16,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build train test test-slow lint bench test-engine sanitize tsan fuzz tools clean
+.PHONY: help build train test test-slow coverage lint bench test-engine sanitize tsan fuzz tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,13 @@ test: $(BUILT)  ## everything that a change must pass, five minutes
 
 test-slow: $(BUILT)  ## the long comparisons with another engine
 	$(VENV)/bin/pytest -m slow
+
+coverage: $(BUILT)  ## branch coverage of parallel collection, in all of its processes; 90 % is the least
+	rm -rf build/coverage
+	mkdir -p build/coverage
+	$(VENV)/bin/coverage run -m pytest tests/training/parallel
+	$(VENV)/bin/coverage combine --quiet
+	$(VENV)/bin/coverage report --fail-under=90
 
 lint: $(BUILT)  ## ruff and mypy --strict
 	$(VENV)/bin/ruff check .
