@@ -4,6 +4,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,16 @@ class Workers(ParallelManager):
         self.synchronize_models()
         return contents_of(played)
 
+    def look_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Look after the workers until something has happened."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen"
+            self.supervise(0.01)
+
+    def queue_size(self) -> int:
+        return int(self.get_statistics()["queue_size"])
+
     def pids(self) -> list[int]:
         return [worker.pid for worker in self.workers if worker.pid is not None]
 
@@ -171,3 +182,17 @@ def kill(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+
+
+def worker_processes() -> list[int]:
+    """The processes that the fork server has started and that are still there."""
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == server and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found

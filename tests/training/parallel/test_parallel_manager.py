@@ -55,7 +55,7 @@ def test_workers_play_what_vectors_in_one_process_do(workers: int, use_shared_me
         assert manager.notices == []
     assert epochs == undisturbed(workers, 4)
     results = [result for epoch in epochs for _, results, _ in epoch for result in results]
-    assert len(results) > 8 * workers
+    assert len(results) >= 6 * workers
     assert {result.late_start for result in results} == {True, False}
     assert {result.outcome.winner for result in results} == {None, Color.BLACK, Color.WHITE}
 
