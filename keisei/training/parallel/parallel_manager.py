@@ -217,9 +217,10 @@ class ParallelManager:
         try:
             while True:
                 self._take(taken, target_steps)
-                missing = needed - len(taken)
-                self._ask(steps, max(0, missing) + needed * self._lag, taken)
-                if sum(len(one.segment) for one in taken) >= target_steps:
+                missing = max(0, target_steps - sum(len(one.segment) for one in taken))
+                # Not a number of segments: an earlier call may have asked for shorter ones.
+                self._ask(steps, -(-missing // (steps * self._streams)) + needed * self._lag, taken)
+                if not missing:
                     break
                 before_wait()
                 if any(place.can_be_relied_on() for place in self._places):

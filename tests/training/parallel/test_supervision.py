@@ -85,6 +85,12 @@ def test_one_killed_at_its_start_is_replaced() -> None:
         assert [worker.restarts for worker in manager.workers] == [2, 1]
 
 
+def test_one_that_hangs_at_its_start_is_replaced() -> None:
+    patience = Supervision(first_backoff_seconds=0.01, start_seconds=3.0)
+    with Workers(small_config(), Fault("sleep", AT_START), supervision=patience) as manager:
+        assert manager.epoch() == undisturbed(1, 1)[0]
+        assert "worker 0 gave no sign of life for 3 s and was killed" in manager.notices[0]
+
 
 def test_one_is_replaced_while_the_learner_does_something_else() -> None:
     with Workers(small_config(2)) as manager:
