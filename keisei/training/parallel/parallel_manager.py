@@ -506,7 +506,8 @@ class ParallelManager:
         if died:
             self._replace(place, "died", f"died ({cause_of_death(process.exitcode)})")
         elif place.is_silent(beats, self._timeout):
-            self._replace(place, "hung", f"gave no sign of life for {self._timeout:g} s and was killed")
+            seconds = place.patience(self._timeout)
+            self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
     def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
         """Act on a message of a worker."""

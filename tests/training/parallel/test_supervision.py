@@ -136,6 +136,19 @@ def test_what_the_waiting_is_ended_by_loses_nothing() -> None:
         assert discarded(manager.account()) == {}
 
 
+def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
+    with Workers(small_config()) as manager:
+
+        def interrupt() -> None:
+            if manager.get_statistics()["channels"][0]["tickets"]:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            manager.collect_experiences(GAMES, before_wait=interrupt)
+        manager.look_until(lambda: manager.queue_size() == 1)
+        played = manager.collect_experiences(SEGMENT)
+        assert [len(one.segment) for one in played] == [GAMES, SEGMENT]
+
 
 # ------------------------------------------------------------------------ exceptions at the start
 
