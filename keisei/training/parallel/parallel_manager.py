@@ -176,9 +176,10 @@ class ParallelManager:
         try:
             while True:
                 self._take(taken, target_steps)
-                missing = needed - len(taken)
-                self._ask(steps, max(0, missing) + needed * self._lag, taken)
-                if sum(len(one.segment) for one in taken) >= target_steps:
+                missing = max(0, target_steps - sum(len(one.segment) for one in taken))
+                # Not a number of segments: an earlier call may have asked for shorter ones.
+                self._ask(steps, -(-missing // (steps * self._streams)) + needed * self._lag, taken)
+                if not missing:
                     break
                 before_wait()
                 if any(place.can_be_relied_on() for place in self._places):
@@ -465,7 +466,8 @@ class ParallelManager:
         if died:
             self._replace(place, "died", f"died ({cause_of_death(process.exitcode)})")
         elif place.is_silent(beats, self._timeout):
-            self._replace(place, "hung", f"gave no sign of life for {self._timeout:g} s and was killed")
+            seconds = place.patience(self._timeout)
+            self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
     def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
         """Act on a message of a worker."""

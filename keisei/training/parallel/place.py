@@ -100,6 +100,7 @@ class Place:
     def is_ready(self) -> float | None:
         """Note that the process can play; return the seconds since the one before it ended, if one did."""
         self.phase, self.on_trial = "running", False
+        self._silent_seconds = 0.0  # it may have been silent for longer than it may be from now on
         ended_at, self.ended_at = self.ended_at, None
         return None if ended_at is None else self._clock() - ended_at
 
@@ -120,8 +121,11 @@ class Place:
             self._beats, self._silent_seconds = beats, 0.0
             return False
         self._silent_seconds += passed
-        limit = self._limits.start_seconds if self.phase == "starting" else timeout
-        return self._silent_seconds >= limit
+        return self._silent_seconds >= self.patience(timeout)
+
+    def patience(self, timeout: float) -> float:
+        """Return how many seconds of silence are too many now, timeout being those of one that runs."""
+        return self._limits.start_seconds if self.phase == "starting" else timeout
 
     def state(self, activity: Activity) -> State:
         """Return the state in a word, activity being what the process says of itself."""

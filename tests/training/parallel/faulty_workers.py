@@ -1,0 +1,160 @@
+"""Workers that go wrong on purpose, for the tests of those who look after them."""
+
+import ctypes
+import os
+import signal
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keisei.config_schema import AppConfig
+from keisei.core.numerics import Numerics
+from keisei.training.parallel.communication import Kind, WorkerEnd
+from keisei.training.parallel.model_sync import WeightsReader
+from keisei.training.parallel.self_play_worker import SelfPlayWorker
+
+AT_START = -1
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens, before which move of which process: the first of worker 0, if it is not said."""
+
+    what: str
+    move: int = 5
+    worker: int = 0
+    incarnations: Sequence[int] = (0,)
+
+
+def always(what: str, move: int = AT_START, worker: int = 0) -> Fault:
+    return Fault(what, move, worker, range(1000))
+
+
+class FaultyWorker(SelfPlayWorker):
+    """Plays as it should, but for its faults; `slow` seconds pass before each move."""
+
+    def __init__(
+        self,
+        end: WorkerEnd,
+        weights: WeightsReader,
+        config: AppConfig,
+        numerics: Numerics,
+        faults: Sequence[Fault],
+        slow: float,
+    ) -> None:
+        self.end = end
+        mine = [fault for fault in faults if fault.worker == self.end.worker]
+        self._faults = [fault for fault in mine if self.end.incarnation in fault.incarnations]
+        self._made, self._slow = AT_START, slow
+        self._suffer()
+        super().__init__(end, weights, config, numerics)
+
+    def before_step(self) -> None:
+        super().before_step()
+        self._suffer()
+        time.sleep(self._slow)
+
+    def _suffer(self) -> None:
+        """Let happen what is to happen now; the moves made are counted from 0."""
+        for fault in self._faults:
+            if fault.move == self._made:
+                happen(fault.what, self)
+        self._made += 1
+
+    @property
+    def wire(self) -> Any:
+        """What its messages go through."""
+        return self.end._wire
+
+
+def happen(what: str, worker: FaultyWorker) -> None:
+    if what.startswith("SIG"):
+        os.kill(os.getpid(), signal.Signals[what])
+        time.sleep(60)  # until it is delivered
+    elif what.startswith("raise "):
+        raise RuntimeError(what.removeprefix("raise "))
+    else:
+        FAULTS[what](worker)
+
+
+def _sleep(_: FaultyWorker) -> None:
+    time.sleep(600)
+
+
+def _spin(_: FaultyWorker) -> None:
+    while True:
+        pass
+
+
+def _hold_the_interpreter(_: FaultyWorker) -> None:
+    ctypes.PyDLL(None).sleep(600)
+
+
+def _exit(_: FaultyWorker) -> None:
+    os._exit(7)
+
+
+def _close(worker: FaultyWorker) -> None:
+    worker.wire.socket.close()
+    time.sleep(600)
+
+
+def _garbage(worker: FaultyWorker) -> None:
+    worker.wire.socket.sendall(bytes(range(200, 256)))
+
+
+def _truncated_frame(worker: FaultyWorker) -> None:
+    """Say that 5,000 bytes follow, send 100, and go on: what comes next is torn."""
+    worker.wire.socket.sendall(struct.pack("<IB", 5000, Kind.SEGMENT) + bytes(100))
+
+
+def _half_a_message(worker: FaultyWorker) -> None:
+    worker.wire.socket.sendall(struct.pack("<IB", 100_000, Kind.SEGMENT) + bytes(50_000))
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _short_header(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.SEGMENT, b"short")
+
+
+def _flood(worker: FaultyWorker) -> None:
+    """Send more than anybody can take, for ever."""
+    flood = struct.pack("<IB", 2**31 - 1, Kind.SEGMENT) + bytes(2**20)
+    while True:
+        worker.wire.socket.sendall(flood)
+
+
+def _unknown_order(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.PLAY, bytes(24))
+
+
+def _broken_failure(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.FAILED, b"{not JSON")
+
+
+def _ready_again(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.READY)
+
+
+def _taken_again(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.GAMES_TAKEN)
+
+
+FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
+    "sleep": _sleep,
+    "spin": _spin,
+    "hold the interpreter": _hold_the_interpreter,
+    "exit": _exit,
+    "close": _close,
+    "garbage": _garbage,
+    "truncated frame": _truncated_frame,
+    "half a message": _half_a_message,
+    "short header": _short_header,
+    "flood": _flood,
+    "unknown order": _unknown_order,
+    "broken failure": _broken_failure,
+    "ready again": _ready_again,
+    "taken again": _taken_again,
+}

@@ -1,0 +1,198 @@
+"""Shared by the tests of workers: a small config, an agent that learns, and the same play without processes."""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from faulty_workers import Fault, FaultyWorker
+
+from keisei.config_schema import AppConfig
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.numerics import Numerics
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.segment import Segment
+from keisei.training.parallel.account import Account
+from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.parallel_manager import ParallelManager, begin_games, number_of_workers
+from keisei.training.parallel.place import Supervision
+from keisei.training.rollout import GameResult, Played, SavedGames, SelfPlay
+
+GAMES = 4  # of each worker
+MOVES = 12  # of each game in a segment
+SEGMENT = GAMES * MOVES
+# Games that begin here end after some moves, by mate.
+NEAR_MATE = ["8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
+QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05)
+
+Contents = tuple[list[bytes], list[GameResult], SavedGames]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums on one thread, as in the workers, so that they come out the same to the bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small_config(workers: int = 1, **parallel: Any) -> AppConfig:
+    """A network and games so small that a worker plays a segment in some hundredths of a second."""
+    return AppConfig.model_validate(
+        {
+            "env": {"max_moves": 160, "random_plies": 150, "late_start_share": 0.6},
+            "model": {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16},
+            "training": {
+                "games": GAMES,
+                "steps_per_epoch": SEGMENT * workers,
+                "minibatch_size": SEGMENT * workers,
+                "learning_rate": 0.01,
+                "parallel": {"num_workers": workers, "episodes_per_worker": GAMES, **parallel},
+            },
+            "run": {"seed": 5},
+        }
+    )
+
+
+def new_agent(config: AppConfig) -> PPOAgent:
+    return PPOAgent(config, numerics=Numerics())
+
+
+def learn(agent: PPOAgent, segments: Sequence[Segment]) -> None:
+    buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
+    for segment in segments:
+        buffer.add_batch(segment)
+    agent.learn(buffer)
+
+
+def contents(played: Played, saved: SavedGames) -> Contents:
+    """All that a segment brings, to be compared."""
+    arrays = [getattr(played.segment, name).tobytes() for name in Segment.__slots__]
+    return arrays, played.results, saved
+
+
+def contents_of(played: Sequence[WorkerSegment]) -> list[Contents]:
+    return [contents(one, one.saved) for one in played]
+
+
+def begun(config: AppConfig) -> list[SavedGames]:
+    """New games, whose followers often begin near a mate; so games end in all ways in each segment."""
+    games = begin_games(config, number_of_workers(config))
+    return [SavedGames(one.games, {"late_starts": NEAR_MATE}) for one in games]
+
+
+class InProcess:
+    """What workers should play, one after the other in this process, with an agent of its own."""
+
+    def __init__(self, config: AppConfig, games: Sequence[SavedGames]) -> None:
+        self.agent = new_agent(config)
+        self.vectors = [SelfPlay.restore(saved, config.env) for saved in games]
+
+    def epoch(self, moves: int = MOVES) -> list[Contents]:
+        """Play a segment in every vector and learn from them."""
+        played = [vector.rollout(self.agent, moves) for vector in self.vectors]
+        epoch = [contents(one, vector.save()) for one, vector in zip(played, self.vectors, strict=True)]
+        learn(self.agent, [one.segment for one in played])
+        return epoch
+
+
+@functools.cache
+def undisturbed(workers: int, epochs: int) -> list[list[Contents]]:
+    """The epochs of so many workers to whom nothing happens."""
+    config = small_config(workers)
+    play = InProcess(config, begun(config))
+    return [play.epoch() for _ in range(epochs)]
+
+
+class Workers(ParallelManager):
+    """Workers with faults, and a learner who learns from all that they play. `notices` is what was said."""
+
+    def __init__(
+        self,
+        config: AppConfig,
+        *faults: Fault,
+        slow: float = 0.0,
+        supervision: Supervision = QUICK,
+        games: Sequence[SavedGames] | None = None,
+    ) -> None:
+        self.notices: list[str] = []
+        super().__init__(
+            config,
+            new_agent(config),
+            games=begun(config) if games is None else games,
+            notice=self.notices.append,
+            supervision=supervision,
+            worker=FaultyWorker,
+            worker_arguments=(faults, slow),
+        )
+
+    def epoch(self, target_steps: int | None = None) -> list[Contents]:
+        """Collect, learn and publish; what was collected, and no move lost."""
+        steps = self.config.training.steps_per_epoch if target_steps is None else target_steps
+        played = self.collect_experiences(steps)
+        self.account()
+        learn(self.agent, [one.segment for one in played])
+        self.synchronize_models()
+        return contents_of(played)
+
+    def look_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Look after the workers until something has happened."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen"
+            self.supervise(0.01)
+
+    def queue_size(self) -> int:
+        return int(self.get_statistics()["queue_size"])
+
+    def pids(self) -> list[int]:
+        return [worker.pid for worker in self.workers if worker.pid is not None]
+
+
+def discarded(account: Account) -> dict[str, int]:
+    """The reasons for which something was discarded."""
+    return {reason: count for reason, count in account.discarded.items() if count}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and not just waiting to be buried."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def kill(pid: int, number: int) -> None:
+    """Send a signal to a worker, that may just have ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def worker_processes() -> list[int]:
+    """The processes that the fork server has started and that are still there."""
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == server and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found

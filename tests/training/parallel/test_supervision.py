@@ -1,0 +1,382 @@
+"""Workers that die, hang or fail, really: they are replaced, and what is played is the same as without."""
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from faulty_workers import AT_START, Fault, always
+from parallel_play import (
+    GAMES,
+    MOVES,
+    QUICK,
+    SEGMENT,
+    InProcess,
+    Workers,
+    begun,
+    contents,
+    contents_of,
+    discarded,
+    kill,
+    one_thread,  # noqa: F401  (a fixture)
+    small_config,
+    undisturbed,
+    wait_until,
+    worker_processes,
+)
+
+from keisei.training.parallel.parallel_manager import WorkerError
+from keisei.training.parallel.place import Supervision
+
+# ------------------------------------------------------------------------ one that goes wrong is replaced
+
+HANGS = ["SIGSTOP", "sleep", "spin", "hold the interpreter"]
+ENDS = [
+    ("SIGKILL", "died", "died (SIGKILL, probably out of memory)"),
+    ("SIGSEGV", "died", "died (SIGSEGV)"),
+    ("exit", "died", "died (exit code 7)"),
+    ("close", "died", "died (it closed its channel)"),
+    ("raise boom", "failed", "failed (RuntimeError: boom)"),
+    *((hang, "hung", "gave no sign of life for 0.5 s and was killed") for hang in HANGS),
+]
+
+
+@pytest.mark.parametrize(("what", "reason", "cause"), ENDS, ids=[end[0] for end in ENDS])
+def test_one_that_goes_wrong_in_the_middle_of_a_segment_is_replaced(
+    what: str, reason: str, cause: str
+) -> None:
+    config = small_config(2, worker_timeout=0.5)
+    with Workers(config, Fault(what, MOVES + 5, worker=1)) as manager:
+        epochs = [manager.epoch() for _ in range(3)]
+        account = manager.account()
+        first, second = manager.workers
+        restarts = manager.metrics()["parallel/restarts"]
+    assert epochs == undisturbed(2, 3)
+    assert account.generated == 6 * SEGMENT + 5 * GAMES
+    assert account.trained == 6 * SEGMENT
+    assert discarded(account) == {reason: 5 * GAMES}
+    play = InProcess(config, begun(config))
+    play.epoch()
+    play.vectors[1].rollout(play.agent, 5)
+    game = play.vectors[1].games.numbers[0]
+    assert manager.notices == [f"worker 1 {cause} in game {game} with weights version 1; restart 1 in 0.01 s"]
+    assert (first.restarts, first.incarnation, second.restarts, second.incarnation) == (0, 0, 1, 1)
+    assert restarts == 1
+    assert (second.steps, second.weights_version) == (3 * SEGMENT + 5 * GAMES, 2)
+    assert ("boom" in second.last_error and "faulty_workers.py" in second.last_error) == (reason == "failed")
+
+
+def test_one_killed_while_it_waits_is_replaced_and_nothing_is_discarded() -> None:
+    with Workers(small_config(2)) as manager:
+        epochs = [manager.epoch()]
+        kill(manager.pids()[0], signal.SIGKILL)
+        epochs += [manager.epoch() for _ in range(2)]
+        assert epochs == undisturbed(2, 3)
+        assert discarded(manager.account()) == {}
+        assert [worker.restarts for worker in manager.workers] == [1, 0]
+
+
+def test_one_killed_at_its_start_is_replaced() -> None:
+    with Workers(small_config(2), Fault("SIGKILL", AT_START, 0, (0, 1)), Fault("SIGSEGV", 0, 1)) as manager:
+        assert [manager.epoch() for _ in range(2)] == undisturbed(2, 2)
+        assert [worker.restarts for worker in manager.workers] == [2, 1]
+
+
+def test_one_that_hangs_at_its_start_is_replaced() -> None:
+    patience = Supervision(first_backoff_seconds=0.01, start_seconds=3.0)
+    with Workers(small_config(), Fault("sleep", AT_START), supervision=patience) as manager:
+        assert manager.epoch() == undisturbed(1, 1)[0]
+        assert "worker 0 gave no sign of life for 3 s and was killed" in manager.notices[0]
+
+
+def test_one_is_replaced_while_the_learner_does_something_else() -> None:
+    with Workers(small_config(2)) as manager:
+        old = manager.pids()
+        kill(old[1], signal.SIGKILL)
+        manager.look_until(
+            lambda: (manager.workers[1].incarnation, manager.workers[1].state) == (1, "waiting")
+        )
+        assert manager.pids()[0] == old[0]
+        assert manager.pids()[1] != old[1]
+        assert len(manager.get_statistics()["replacement_seconds"]) == 1
+
+
+def test_the_fork_server_killed_takes_its_workers_along_and_all_are_replaced() -> None:
+    from multiprocessing import forkserver
+
+    with Workers(small_config(2)) as manager:
+        epochs = [manager.epoch()]
+        old = manager.pids()
+        kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        epochs += [manager.epoch() for _ in range(2)]
+        assert epochs == undisturbed(2, 3)
+        assert not set(old) & set(manager.pids())
+
+
+def test_what_the_waiting_is_ended_by_loses_nothing() -> None:
+    """As Ctrl-C does: the segments that were there are there for the next call."""
+    with Workers(small_config(2), slow=0.01) as manager:
+        calls = 0
+
+        def interrupt() -> None:
+            nonlocal calls
+            calls += 1
+            if manager.account().in_flight > SEGMENT:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                manager.collect_experiences(2 * SEGMENT, before_wait=interrupt)
+        assert calls
+        assert manager.account().trained == 0
+        assert [manager.epoch() for _ in range(2)] == undisturbed(2, 2)
+        assert discarded(manager.account()) == {}
+
+
+def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
+    with Workers(small_config()) as manager:
+
+        def interrupt() -> None:
+            if manager.get_statistics()["channels"][0]["tickets"]:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            manager.collect_experiences(GAMES, before_wait=interrupt)
+        manager.look_until(lambda: manager.queue_size() == 1)
+        played = manager.collect_experiences(SEGMENT)
+        assert [len(one.segment) for one in played] == [GAMES, SEGMENT]
+
+
+# ------------------------------------------------------------------------ exceptions at the start
+
+
+@pytest.mark.parametrize("move", [AT_START, 0, 5])
+def test_the_same_exception_three_times_before_anything_is_delivered_is_an_error(move: int) -> None:
+    manager = Workers(small_config(), always("raise no such luck", move))
+    with pytest.raises(WorkerError, match=r"^workers fail at their start: RuntimeError: no such luck") as info:
+        with manager:
+            manager.epoch()
+    assert info.value.failure.error == "RuntimeError: no such luck"
+    assert "faulty_workers.py" in info.value.failure.traceback
+    assert info.value.__notes__ == [f"in the worker:\n{info.value.failure.traceback}"]
+    assert len(manager.notices) == 3
+    assert not manager.is_running
+    wait_until(lambda: not worker_processes())
+    assert manager.account().trained == 0
+
+
+def test_different_exceptions_at_the_start_are_none() -> None:
+    faults = [Fault("raise a", AT_START, 0, (0, 2)), Fault("raise b", AT_START, 0, (1, 3))]
+    with Workers(small_config(), *faults) as manager:
+        assert manager.epoch() == undisturbed(1, 1)[0]
+        assert [worker.restarts for worker in manager.workers] == [4]
+
+
+def test_ever_new_exceptions_at_the_start_end_in_serial_play() -> None:
+    faults = [Fault(f"raise {number}", AT_START, 0, (number,)) for number in range(10)]
+    with Workers(small_config(), *faults) as manager:
+        assert [manager.epoch() for _ in range(2)] == undisturbed(1, 2)
+        assert manager.notices[5].endswith("given up after 5 restarts in 10 minutes, tried again in 60 s")
+        assert "no worker is left" in manager.notices[6]
+
+
+def test_a_segment_delivered_forgives_the_exceptions_before_it() -> None:
+    faults = [Fault("raise a", AT_START, 0, (0, 1, 3, 4)), Fault("SIGKILL", MOVES + 1, 0, (2,))]
+    with Workers(small_config(), *faults) as manager:
+        assert [manager.epoch() for _ in range(2)] == undisturbed(1, 2)
+
+
+def test_the_same_exception_after_a_segment_is_no_error_at_the_start() -> None:
+    patience = Supervision(restarts=100, first_backoff_seconds=0.01)
+    with Workers(small_config(), always("raise late", MOVES + 3), supervision=patience) as manager:
+        assert [manager.epoch() for _ in range(6)] == undisturbed(1, 6)
+        assert manager.workers[0].restarts == 5
+        assert discarded(manager.account()) == {"failed": 5 * 3 * GAMES}
+
+
+# ------------------------------------------------------------------------ given up, serial, and back
+
+
+def impatient(retry_seconds: float, restarts: int = 2) -> Supervision:
+    return Supervision(restarts=restarts, first_backoff_seconds=0.01, retry_seconds=retry_seconds)
+
+
+def test_without_workers_the_learner_plays_the_same_serially_and_says_so_once() -> None:
+    faults = [always("SIGKILL", 3, worker) for worker in (0, 1)]
+    with Workers(small_config(2), *faults, supervision=impatient(60)) as manager:
+        epochs = [manager.epoch()]
+        metrics = manager.metrics()
+        epochs += [manager.epoch() for _ in range(3)]
+        account = manager.account()
+        assert epochs == undisturbed(2, 4)
+        assert manager.get_statistics()["is_serial"]
+        assert manager.get_statistics()["active_workers"] == 0
+        assert [worker.state for worker in manager.workers] == ["given up"] * 2
+    assert [line for line in manager.notices if "serially" in line] == [
+        "no worker is left: the learner plays itself, serially; workers are tried again every 60 s"
+    ]
+    assert sum("given up after 2 restarts" in line for line in manager.notices) == 2
+    assert account.generated == 8 * SEGMENT + 6 * 3 * GAMES
+    assert discarded(account) == {"died": 6 * 3 * GAMES}
+    assert metrics["parallel/serial_steps"] == 2 * SEGMENT
+    assert metrics["parallel/restarts"] == 4
+    assert metrics["parallel/active_workers"] == 0
+
+
+def test_workers_come_back_after_a_while() -> None:
+    faults = [Fault("SIGKILL", 3, worker, range(3)) for worker in (0, 1)]
+    with Workers(small_config(2), *faults, supervision=impatient(0.3)) as manager:
+        deadline = time.monotonic() + 60
+        while not any("play again" in line for line in manager.notices):
+            played = manager.epoch()
+            assert sum(len(saved.games) > 0 for _, _, saved in played) == 2
+            assert time.monotonic() < deadline
+        assert not manager.get_statistics()["is_serial"]
+        manager.look_until(lambda: manager.get_statistics()["active_workers"] == 2)
+        played_by = [(one.worker, one.incarnation) for one in manager.collect_experiences(2 * SEGMENT)]
+        assert played_by == [(0, 3), (1, 3)]
+    assert sum("no worker is left" in line for line in manager.notices) == 1
+    assert sum("workers play again, after" in line for line in manager.notices) == 1
+    assert {f"worker {worker} is back" for worker in (0, 1)} <= set(manager.notices)
+
+
+def test_one_that_never_comes_back_is_tried_again_and_again_meanwhile_serially() -> None:
+    with Workers(small_config(), always("SIGKILL", AT_START), supervision=impatient(0.2)) as manager:
+        deadline = time.monotonic() + 60
+        epochs = []
+        while sum("given up" in line for line in manager.notices) < 4:
+            epochs.append(manager.epoch())
+            assert time.monotonic() < deadline
+        assert sum("no worker is left" in line for line in manager.notices) == 1
+        assert not any("again," in line for line in manager.notices)
+        assert manager.workers[0].incarnation >= 5
+        assert manager.workers[0].restarts == 2
+    assert epochs[:6] == undisturbed(1, 6)
+
+
+@pytest.mark.parametrize("queue_maxsize", [1, 4])
+def test_while_one_is_given_up_the_other_plays_more(queue_maxsize: int) -> None:
+    config = small_config(2, queue_maxsize=queue_maxsize)
+    with Workers(config, always("SIGKILL", 3), supervision=impatient(60, restarts=1)) as manager:
+        play = InProcess(config, begun(config))
+        for epoch in range(3):
+            played = manager.collect_experiences(2 * SEGMENT)
+            if epoch:
+                assert [one.worker for one in played] == [1, 1]
+            mine = [one for one in played if one.worker == 1]
+            for one in mine:
+                other = play.vectors[1].rollout(play.agent, MOVES)
+                assert contents_of([one]) == [contents(other, play.vectors[1].save())]
+            assert sum(len(one.segment) for one in played) == 2 * SEGMENT
+            manager.account()
+        assert [worker.state for worker in manager.workers] == ["given up", "waiting"]
+        assert not manager.get_statistics()["is_serial"]
+        assert manager.metrics()["parallel/serial_steps"] == 0
+
+
+# ------------------------------------------------------------------------ a learner that is busy
+
+
+def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
+    choose = random.Random(1)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    with Workers(small_config(2, max_policy_lag=1), slow=0.005, supervision=patience) as manager:
+        for attempt in range(30):
+            played = manager.collect_experiences(2 * SEGMENT)
+            assert sum(len(one.segment) for one in played) == 2 * SEGMENT
+            assert all(manager.agent.version - one.version <= 1 for one in played)
+            manager.account()
+            victims = manager.pids() if attempt % 2 else [choose.choice(manager.pids())]
+            number = signal.SIGSEGV if attempt % 3 == 2 else signal.SIGKILL
+            for pid in victims:
+                timer = threading.Timer(choose.random() * 0.3, kill, (pid, number))
+                timer.start()
+            time.sleep(0.4)
+            manager.agent.version += 1
+            manager.synchronize_models()
+        assert manager.account().trained == 30 * 2 * SEGMENT
+        assert sum(worker.restarts for worker in manager.workers) >= 30
+    wait_until(lambda: not worker_processes())
+
+
+@pytest.mark.parametrize("use_shared_memory", [True, False])
+def test_workers_killed_at_any_moment_of_the_collecting_change_nothing(use_shared_memory: bool) -> None:
+    choose = random.Random(2)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    config = small_config(2, use_shared_memory=use_shared_memory)
+    with Workers(config, slow=0.005, supervision=patience) as manager:
+        epochs = []
+        for _ in range(8):
+            for pid in manager.pids():
+                threading.Timer(choose.random() * 0.12, kill, (pid, signal.SIGKILL)).start()
+            epochs.append(manager.epoch())
+        assert epochs == undisturbed(2, 8)
+        assert sum(worker.restarts for worker in manager.workers) >= 8
+
+
+# ------------------------------------------------------------------------ nothing is left behind
+
+
+def mappings() -> int:
+    """How many pieces of our shared memory this process has."""
+    return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:keisei")
+
+
+def test_restarts_leave_nothing_behind() -> None:
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    shm = set(os.listdir("/dev/shm"))
+    with Workers(small_config(2), supervision=patience) as manager:
+        counts = []
+        for _ in range(20):
+            for pid in manager.pids():
+                kill(pid, signal.SIGKILL)
+            manager.epoch()
+            counts.append((len(os.listdir("/proc/self/fd")), threading.active_count(), mappings()))
+        assert sum(worker.restarts for worker in manager.workers) == 40
+        assert counts == [counts[0]] * 20
+        assert set(os.listdir("/dev/shm")) <= shm
+        wait_until(lambda: len(worker_processes()) == 2)
+    wait_until(lambda: not worker_processes())
+
+
+def test_a_manager_that_is_shut_down_leaves_nothing_behind() -> None:
+    def once() -> tuple[int, int, int]:
+        with Workers(small_config(2)) as manager:
+            manager.epoch()
+        del manager
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), mappings()
+
+    before = mappings()
+    first = once()
+    assert first[2] == before
+    assert [once() for _ in range(3)] == [first] * 3
+    wait_until(lambda: not worker_processes())
+
+
+def test_shutdown_does_not_wait_long_for_workers_that_are_stopped() -> None:
+    with Workers(small_config(3)) as manager:
+        for pid in manager.pids():
+            kill(pid, signal.SIGSTOP)
+        start = time.monotonic()
+        manager.shutdown()
+        assert time.monotonic() - start < 10  # no speed: each worker waited for by itself would be more
+        assert not manager.is_running
+        assert [worker.state for worker in manager.workers] == ["stopped"] * 3
+        wait_until(lambda: not worker_processes())
+
+
+def test_what_was_under_way_at_the_shutdown_is_accounted_for() -> None:
+    with Workers(small_config(2, max_policy_lag=1), slow=0.01) as manager:
+        manager.collect_experiences(2 * SEGMENT)
+        manager.look_until(lambda: manager.queue_size() > 0)
+        manager.shutdown()
+        account = manager.account()
+        assert account.trained == 2 * SEGMENT
+        assert account.in_flight == 0
+        assert discarded(account) == {"shutdown": account.generated - account.trained}
+        assert account.generated >= 3 * SEGMENT
+        manager.shutdown()
+        assert manager.account() == account
