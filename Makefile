@@ -8,6 +8,7 @@ BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 ENGINE_NEEDS := numpy pydantic PyYAML pytest pytest-timeout hypothesis rsshogi
 FUZZ_SECONDS ?= 180
 FUZZ_SEED ?= 1
+SOAK_SECONDS ?= 3600
 PIP = CXX='$(CXX)' $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --no-build-isolation --no-deps --force-reinstall
 
@@ -16,7 +17,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build train test test-slow coverage lint bench test-engine sanitize tsan fuzz tools clean
+.PHONY: help build train test test-slow coverage lint bench test-engine sanitize tsan fuzz soak tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -105,6 +106,9 @@ tsan: build/vector_threads  ## the vector of games under ThreadSanitizer
 
 fuzz: $(SANITIZED)/.built  ## the readers against damaged input, under ASan and UBSan, FUZZ_SECONDS long
 	$(RUN_SANITIZED) $(SANITIZED)/bin/python scripts/fuzz_readers.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+soak: $(BUILT)  ## training while worker processes are killed and hang, SOAK_SECONDS long
+	$(VENV)/bin/python scripts/test_parallel_stability.py --duration $(SOAK_SECONDS) $(ARGS)
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) .venv-engine-* $(SANITIZED) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

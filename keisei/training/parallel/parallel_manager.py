@@ -99,6 +99,7 @@ class ParallelManager:
         self._places = [Place(worker, games, supervision) for worker, games in enumerate(saved)]
         self._running = self._paused = False
         self._queue: deque[WorkerSegment] = deque()
+        self._taken: list[WorkerSegment] = []  # from the queue, by a collection that is under way
         self._ledger = Ledger()
         self._start_failures: Counter[str] = Counter()
         self._context = multiprocessing.get_context("forkserver")
@@ -172,7 +173,7 @@ class ParallelManager:
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (len(self._places) * self._streams)))
         needed = -(-target_steps // (steps * self._streams))
-        taken: list[WorkerSegment] = []
+        taken = self._taken = []
         try:
             while True:
                 self._take(taken, target_steps)
@@ -192,6 +193,8 @@ class ParallelManager:
         except BaseException:
             self._queue.extendleft(reversed(taken))
             raise
+        finally:
+            self._taken = []
         for one in taken:
             self._places[one.worker].saved = one.saved
             self._ledger.trained(len(one.segment))
@@ -275,7 +278,7 @@ class ParallelManager:
                 # Its own count first: what it makes after that is not expected to be anywhere.
                 self._ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
                 asked_for[place.worker] = self._communicator.steps_asked_for(place.worker, self._streams)
-        queued = sum(len(one.segment) for one in self._queue)
+        queued = sum(len(one.segment) for one in (*self._queue, *self._taken))
         return self._ledger.check(queued=queued, asked_for=asked_for)
 
     def get_statistics(self) -> dict[str, Any]:
