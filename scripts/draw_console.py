@@ -8,6 +8,7 @@ import argparse
 import io
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import rich.console
@@ -17,9 +18,34 @@ from keisei.shogi.vector import VectorGames
 from keisei.training.checkpoint import newest_checkpoint
 from keisei.training.dashboard import draw
 from keisei.training.metrics import read_metrics
+from keisei.training.parallel.status import WorkerStatus
 from keisei.training.progress import Progress, RunFacts
 
 WIDTH, HEIGHT = 120, 40
+
+
+def workers_in(row: Mapping[str, float]) -> list[WorkerStatus]:
+    """Return the workers that an update's metrics tell of; what they were doing then is not in there."""
+    found = []
+    while f"worker_{len(found)}/steps" in row:
+        prefix = f"worker_{len(found)}/"
+        own = {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
+        found.append(
+            WorkerStatus(
+                worker=len(found),
+                state="playing",
+                incarnation=int(own["restarts"]),
+                pid=None,
+                utilization=own["utilization"],
+                steps=int(own["steps"]),
+                games=int(own["games"]),
+                weights_version=int(own["weights_version"]),
+                restarts=int(own["restarts"]),
+                memory_bytes=int(own["memory_bytes"]),
+                last_error="",
+            )
+        )
+    return found
 
 
 def main() -> None:
@@ -48,7 +74,7 @@ def main() -> None:
         if step > arguments.at * total:
             break
         seconds += sum(value for name, value in row.items() if name.startswith("time/"))
-        if progress.update(step, row):
+        if progress.update(step, row, workers_in(row)):
             scores = [f"{name} {matches[-1].score:.1%}" for name, matches in progress.evaluations.items()]
             notices.append(f"{step:,} moves: {', '.join(scores)}")
     board = str(VectorGames.restore(checkpoint.blobs["games_0"]).game(0))
