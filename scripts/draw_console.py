@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 120, 40
 
 def workers_in(row: Mapping[str, float]) -> list[WorkerStatus]:
     """Return the workers that an update's metrics tell of; what they were doing then is not in there."""
-    found = []
+    found: list[WorkerStatus] = []
     while f"worker_{len(found)}/steps" in row:
         prefix = f"worker_{len(found)}/"
         own = {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
