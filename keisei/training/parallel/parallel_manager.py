@@ -326,7 +326,7 @@ class ParallelManager:
         return {
             "is_running": self._running,
             "is_serial": self._serial_since is not None,
-            "active_workers": sum(place.phase == "running" for place in self._places),
+            "active_workers": _active(workers),
             "total_steps_collected": account.trained,
             "total_episodes_collected": self._history.games,
             "queue_size": len(self._queue),
@@ -347,9 +347,8 @@ class ParallelManager:
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call, with the names of keisei.training.metrics."""
         account, sync, workers = self.account(), self._synchronizer.statistics(), self.workers
-        active = [worker for worker in workers if worker.state in ("playing", "waiting", "paused")]
         metrics = {
-            "parallel/active_workers": len(active),
+            "parallel/active_workers": _active(workers),
             "parallel/utilization": sum(worker.utilization for worker in workers) / len(workers),
             "parallel/weights_version": sync.version,
             "parallel/steps_generated": account.generated,
@@ -667,6 +666,11 @@ class _History:
         self._depths, self._lap_lags = [], []
         self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
         return metrics
+
+
+def _active(workers: Sequence[WorkerStatus]) -> int:
+    """Return how many workers play or could."""
+    return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:

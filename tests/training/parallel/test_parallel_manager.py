@@ -444,6 +444,44 @@ def test_half_precision_changes_what_is_played_only_by_rounding(compression_enab
 # ------------------------------------------------------------------------ what is known
 
 
+def test_statistics_have_all_that_is_promised() -> None:
+    with Workers(small_config(2)) as manager:
+        assert manager.get_statistics()["total_steps_collected"] == 0
+        games = sum(len(results) for _ in range(3) for _, results, _ in manager.epoch())
+        statistics = manager.get_statistics()
+        assert statistics["is_running"]
+        assert not statistics["is_serial"]
+        assert statistics["active_workers"] == 2
+        assert statistics["total_steps_collected"] == 6 * SEGMENT
+        assert statistics["total_episodes_collected"] == games > 0
+        assert statistics["queue_size"] == 0
+        assert statistics["steps"]["generated"] == statistics["steps"]["trained"] == 6 * SEGMENT
+        assert statistics["steps"]["in_flight"] == sum(statistics["steps"]["discarded"].values()) == 0
+        assert statistics["policy_lag"] == {0: 6}
+        depths = statistics["queue_depth"]
+        assert all(0 <= depth <= 2 for _, depth in depths)
+        assert [second for second, _ in depths] == sorted(second for second, _ in depths)
+        assert max(depth for _, depth in depths) > 0
+        sync = statistics["synchronization"]
+        assert (sync["count"], sync["version"]) == (4, 3)
+        assert sync["bytes"] >= 4 * manager.agent.parameters
+        assert 0 < sync["milliseconds"] <= sync["total_milliseconds"]
+        assert [channel["worker"] for channel in statistics["channels"]] == [0, 1]
+        assert all(channel["tickets"] == channel["unsent_bytes"] == 0 for channel in statistics["channels"])
+        for number, worker in enumerate(statistics["worker_stats"]):
+            assert (worker["worker"], worker["steps"], worker["weights_version"]) == (number, 3 * SEGMENT, 2)
+            assert worker["state"] == "waiting"
+            assert 0 < worker["utilization"] <= 1
+            assert worker["memory_bytes"] > 10_000_000
+            assert worker["pid"] == manager.pids()[number]
+        assert sum(worker["games"] for worker in statistics["worker_stats"]) == games
+        assert json.loads(json.dumps(statistics))["is_running"]
+    statistics = manager.get_statistics()
+    assert not statistics["is_running"]
+    assert statistics["active_workers"] == 0
+    assert statistics["channels"] == []
+    assert [worker["steps"] for worker in statistics["worker_stats"]] == [3 * SEGMENT] * 2
+
 
 def test_metrics_have_the_names_that_are_explained_and_begin_anew_each_time() -> None:
     with Workers(small_config(2), Fault("SIGKILL", 5)) as manager:
