@@ -509,9 +509,11 @@ class ParallelManager:
             self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
     def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
-        """Act on a message of a worker."""
+        """Act on a message of a worker; DamagedError if it is none that it can have to say now."""
         worker = place.worker
         if kind is Kind.READY:
+            if place.phase != "starting":
+                raise DamagedError("READY, though it was ready")
             was_on_trial, seconds = place.on_trial, place.is_ready()
             if seconds is not None:
                 self._history.replacement_seconds.append(seconds)
@@ -521,6 +523,8 @@ class ParallelManager:
             if self._paused:
                 self._communicator.send_command(worker, Kind.PAUSE)
         elif kind is Kind.GAMES_TAKEN:
+            if not place.games_sent:
+                raise DamagedError("GAMES_TAKEN, though it was sent none")
             place.games_sent -= 1
             self._communicator.void_tickets(worker)
             self._ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
@@ -536,6 +540,8 @@ class ParallelManager:
                 self._start_failures[failure.error] += 1
                 if self._start_failures[failure.error] >= _SAME_FAILURES:
                     raise WorkerError(failure)
+        elif kind is not Kind.STOPPED:
+            raise DamagedError(f"{kind.name}, which only the learner says")
 
     def _receive_segment(self, place: Place, one: WorkerSegment) -> None:
         steps = len(one.segment)
