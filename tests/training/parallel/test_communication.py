@@ -381,6 +381,13 @@ def test_memory_that_cannot_be_had_is_an_error_when_it_is_asked_for() -> None:
     assert len(os.listdir("/proc/self/fd")) == files
 
 
+@pytest.mark.usefixtures("small_files")
+def test_more_memory_than_the_machine_has_is_not_even_asked_for() -> None:
+    """Asked for, it would be given until the kernel kills somebody."""
+    with pytest.raises(OSError, match="bytes of shared memory, but only") as info:
+        SharedMemory(2**50)
+    assert info.value.errno == errno.ENOMEM
+
 
 def test_slots_do_not_overlap() -> None:
     learner = WorkerCommunicator(slots=3, slot_bytes=100, shared=True)
