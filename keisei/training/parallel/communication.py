@@ -446,7 +446,10 @@ def read_games(body: bytes) -> SavedGames:
 
 def read_failure(body: bytes) -> Failure:
     """Return the exception in a FAILED message."""
-    error, traceback = json.loads(body)
+    try:
+        error, traceback = json.loads(body)
+    except (ValueError, TypeError) as wrong:
+        raise DamagedError(f"a failure that cannot be read: {wrong}") from wrong
     return Failure(str(error), str(traceback))
 
 

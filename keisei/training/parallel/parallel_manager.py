@@ -288,7 +288,7 @@ class ParallelManager:
         return {
             "is_running": self._running,
             "is_serial": self._serial_since is not None,
-            "active_workers": sum(place.phase == "running" for place in self._places),
+            "active_workers": _active(workers),
             "total_steps_collected": account.trained,
             "total_episodes_collected": self._history.games,
             "queue_size": len(self._queue),
@@ -310,9 +310,8 @@ class ParallelManager:
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call, with the names of keisei.training.metrics."""
         account, sync, workers = self.account(), self._synchronizer.statistics(), self.workers
-        active = [worker for worker in workers if worker.state in ("playing", "waiting", "paused")]
         metrics = {
-            "parallel/active_workers": len(active),
+            "parallel/active_workers": _active(workers),
             "parallel/utilization": sum(worker.utilization for worker in workers) / len(workers),
             "parallel/weights_version": sync.version,
             "parallel/steps_generated": account.generated,
@@ -473,9 +472,11 @@ class ParallelManager:
             self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
     def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
-        """Act on a message of a worker."""
+        """Act on a message of a worker; DamagedError if it is none that it can have to say now."""
         worker = place.worker
         if kind is Kind.READY:
+            if place.phase != "starting":
+                raise DamagedError("READY, though it was ready")
             was_on_trial, seconds = place.on_trial, place.is_ready()
             if seconds is not None:
                 self._history.replacement_seconds.append(seconds)
@@ -485,6 +486,8 @@ class ParallelManager:
             if self._paused:
                 self._communicator.send_command(worker, Kind.PAUSE)
         elif kind is Kind.GAMES_TAKEN:
+            if not place.games_sent:
+                raise DamagedError("GAMES_TAKEN, though it was sent none")
             place.games_sent -= 1
             self._communicator.void_tickets(worker)
             self._ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
@@ -501,7 +504,7 @@ class ParallelManager:
                 if self._start_failures[failure.error] >= _SAME_FAILURES:
                     raise WorkerError(failure)
         elif kind is not Kind.STOPPED:
-            raise DamagedError(f"a message of kind {kind.name}, which goes the other way")
+            raise DamagedError(f"{kind.name}, which only the learner says")
 
     def _receive_segment(self, place: Place, one: WorkerSegment) -> None:
         steps = len(one.segment)
@@ -586,6 +589,11 @@ class ParallelManager:
             memory_bytes=resident_bytes(pid),
             last_error=place.last_error,
         )
+
+
+def _active(workers: Sequence[WorkerStatus]) -> int:
+    """Return how many workers play or could."""
+    return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:

@@ -1,9 +1,12 @@
 """Memory that the learner shares with its workers. It has no name, so nothing of it can be left behind."""
 
+import errno
 import mmap
 import os
+import sys
 import tempfile
 from multiprocessing.reduction import DupFd
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +19,11 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        available = _available_bytes()
+        if size > available:  # the kernel would give what it has, and then kill somebody
+            raise OSError(
+                errno.ENOMEM, f"{size:,} bytes of shared memory, but only {available:,} are available"
+            )
         self._fd = _anonymous_file()
         try:
             if hasattr(os, "posix_fallocate"):
@@ -41,6 +49,17 @@ class SharedMemory:
         self._fd = duplicate.detach()
         self.view = memoryview(mmap.mmap(self._fd, self.size))
         self.close()
+
+
+def _available_bytes() -> int:
+    """Return how much memory the machine has to give, without limit where it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return sys.maxsize
+    return next(
+        (1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), sys.maxsize
+    )
 
 
 def _anonymous_file() -> int:

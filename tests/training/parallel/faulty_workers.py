@@ -7,11 +7,10 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from keisei.config_schema import AppConfig
 from keisei.core.numerics import Numerics
-from keisei.training.parallel.communication import Kind, WorkerEnd
+from keisei.training.parallel.communication import PAGE_BYTES, Kind, WorkerEnd, _Wire
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
 
@@ -32,6 +31,20 @@ def always(what: str, move: int = AT_START, worker: int = 0) -> Fault:
     return Fault(what, move, worker, range(1000))
 
 
+class TamperedWire(_Wire):
+    """Does something to each segment that it sends; `last` is the last one as it should have been."""
+
+    last = b""
+    tamper: Callable[[bytes], bytes] = staticmethod(bytes)
+
+    def send(self, kind: Kind, *parts: bytes | bytearray | memoryview) -> None:
+        body = b"".join(parts)
+        message = struct.pack("<IB", len(body), kind) + body
+        if kind is Kind.SEGMENT:
+            self.last, message = message, self.tamper(message)
+        self.socket.sendall(message)
+
+
 class FaultyWorker(SelfPlayWorker):
     """Plays as it should, but for its faults; `slow` seconds pass before each move."""
 
@@ -48,6 +61,7 @@ class FaultyWorker(SelfPlayWorker):
         mine = [fault for fault in faults if fault.worker == self.end.worker]
         self._faults = [fault for fault in mine if self.end.incarnation in fault.incarnations]
         self._made, self._slow = AT_START, slow
+        self.wire = end._wire = TamperedWire(end._wire.socket)
         self._suffer()
         super().__init__(end, weights, config, numerics)
 
@@ -62,11 +76,6 @@ class FaultyWorker(SelfPlayWorker):
             if fault.move == self._made:
                 happen(fault.what, self)
         self._made += 1
-
-    @property
-    def wire(self) -> Any:
-        """What its messages go through."""
-        return self.end._wire
 
 
 def happen(what: str, worker: FaultyWorker) -> None:
@@ -106,8 +115,8 @@ def _garbage(worker: FaultyWorker) -> None:
 
 
 def _truncated_frame(worker: FaultyWorker) -> None:
-    """Say that 5,000 bytes follow, send 100, and go on: what comes next is torn."""
-    worker.wire.socket.sendall(struct.pack("<IB", 5000, Kind.SEGMENT) + bytes(100))
+    """Say that 400 bytes follow, send 100, and go on: the next message is taken for the rest."""
+    worker.wire.socket.sendall(struct.pack("<IB", 400, Kind.SEGMENT) + bytes(100))
 
 
 def _half_a_message(worker: FaultyWorker) -> None:
@@ -120,10 +129,11 @@ def _short_header(worker: FaultyWorker) -> None:
 
 
 def _flood(worker: FaultyWorker) -> None:
-    """Send more than anybody can take, for ever."""
-    flood = struct.pack("<IB", 2**31 - 1, Kind.SEGMENT) + bytes(2**20)
+    """Send a message without an end."""
+    worker.wire.socket.sendall(struct.pack("<IB", 2**31 - 1, Kind.SEGMENT))
     while True:
-        worker.wire.socket.sendall(flood)
+        worker.wire.socket.sendall(bytes(2**16))
+        time.sleep(0.001)
 
 
 def _unknown_order(worker: FaultyWorker) -> None:
@@ -142,6 +152,43 @@ def _taken_again(worker: FaultyWorker) -> None:
     worker.wire.send(Kind.GAMES_TAKEN)
 
 
+def _replay(worker: FaultyWorker) -> None:
+    """Send the last segment once more, now."""
+    worker.wire.socket.sendall(worker.wire.last)
+
+
+def _duplicate(worker: FaultyWorker) -> None:
+    """Send the segment that is being played twice."""
+    worker.wire.tamper = lambda message: message + message
+
+
+def _of_the_next_incarnation(worker: FaultyWorker) -> None:
+    worker.end.incarnation += 1
+
+
+def _another_byte(worker: FaultyWorker) -> None:
+    """Change the segment after its checksum was computed."""
+
+    def tamper(message: bytes) -> bytes:
+        view, size = worker.end._memory.view, worker.end._slot_bytes
+        for place in range(PAGE_BYTES, len(view), size or 1):
+            view[place + 7] ^= 1
+        return message if size else message[:-1] + bytes([message[-1] ^ 1])
+
+    worker.wire.tamper = tamper
+
+
+def _cut_off(worker: FaultyWorker) -> None:
+    """Die in the middle of the message about the segment that is being played."""
+
+    def tamper(message: bytes) -> bytes:
+        worker.wire.socket.sendall(message[: len(message) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    worker.wire.tamper = tamper
+
+
 FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
     "sleep": _sleep,
     "spin": _spin,
@@ -157,4 +204,9 @@ FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
     "broken failure": _broken_failure,
     "ready again": _ready_again,
     "taken again": _taken_again,
+    "replay": _replay,
+    "duplicate": _duplicate,
+    "of the next incarnation": _of_the_next_incarnation,
+    "another byte": _another_byte,
+    "cut off": _cut_off,
 }

@@ -1,6 +1,13 @@
 """ParallelManager: workers bring what serial play brings; pause, reset, lag, statistics, what is refused."""
 
+import json
+import signal
+import time
+from collections.abc import Callable, Sequence
+
 import pytest
+import torch
+from faulty_workers import Fault
 from parallel_play import (
     GAMES,
     MOVES,
@@ -9,17 +16,29 @@ from parallel_play import (
     Workers,
     begun,
     contents,
+    contents_of,
+    discarded,
+    kill,
     learn,
     new_agent,
     one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
+    wait_until,
 )
 
+from keisei.config_schema import AppConfig
 from keisei.shogi import Color
 from keisei.shogi.vector import VectorGames
-from keisei.training.parallel.parallel_manager import ParallelManager, begin_games
-from keisei.training.rollout import SelfPlay
+from keisei.training.metrics import explain
+from keisei.training.parallel import parallel_manager
+from keisei.training.parallel.parallel_manager import (
+    ParallelManager,
+    begin_games,
+    number_of_workers,
+    resolved,
+)
+from keisei.training.rollout import SavedGames, SelfPlay
 
 # ------------------------------------------------------------------------ the same as in one process
 
@@ -97,3 +116,397 @@ def test_saved_games_go_on_exactly_with_other_workers() -> None:
     with again:
         epochs += [again.epoch() for _ in range(2)]
     assert epochs == undisturbed(2, 4)
+
+
+# ------------------------------------------------------------------------ pause and resume
+
+
+def in_the_middle(manager: Workers) -> bool:
+    """Whether every worker has made some moves of a segment."""
+    return all(GAMES <= worker.steps % SEGMENT <= 6 * GAMES for worker in manager.workers)
+
+
+def pause_in_the_middle(manager: Workers) -> list[int]:
+    """Pause while all are in the middle of a segment; return the moves each of them shows."""
+    manager.collect_experiences(2 * SEGMENT)
+    wait_until(lambda: in_the_middle(manager))
+    manager.pause()
+    wait_until(lambda: {worker.state for worker in manager.workers} == {"paused"})
+    steps = [worker.steps for worker in manager.workers]
+    assert all(shown % SEGMENT for shown in steps)
+    return steps
+
+
+def expect_two_more_epochs(manager: Workers) -> None:
+    """What is collected now follows, without learning, on one epoch."""
+    play = InProcess(manager.config, begun(manager.config))
+    for vector in play.vectors:
+        vector.rollout(play.agent, MOVES)
+    for _ in range(2):
+        played = manager.collect_experiences(2 * SEGMENT)
+        expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
+        assert contents_of(played) == expected
+
+
+def test_paused_workers_rest_in_the_middle_of_a_segment_and_then_go_on_exactly() -> None:
+    with Workers(small_config(2, max_policy_lag=1, worker_timeout=1.0), slow=0.03) as manager:
+        steps = pause_in_the_middle(manager)
+        deadline = time.monotonic() + 1.3  # longer than the timeout: rest is no hang
+        while time.monotonic() < deadline:
+            manager.supervise(0.05)
+        assert [worker.steps for worker in manager.workers] == steps
+        assert [worker.state for worker in manager.workers] == ["paused"] * 2
+        assert manager.account().in_flight == sum(steps) - 2 * SEGMENT
+        with pytest.raises(RuntimeError, match=r"^the workers are paused; call resume\(\) first$"):
+            manager.collect_experiences(2 * SEGMENT)
+        manager.resume()
+        expect_two_more_epochs(manager)
+        assert manager.notices == []
+        assert discarded(manager.account()) == {}
+
+
+def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
+    with Workers(small_config(2, max_policy_lag=1), slow=0.03) as manager:
+        steps = pause_in_the_middle(manager)
+        kill(manager.pids()[0], signal.SIGKILL)
+        manager.look_until(lambda: (manager.workers[0].incarnation, manager.workers[0].state) == (1, "paused"))
+        time.sleep(0.2)
+        assert [worker.steps for worker in manager.workers] == steps
+        manager.resume()
+        expect_two_more_epochs(manager)
+        assert discarded(manager.account()) == {"died": steps[0] - SEGMENT}
+
+
+# ------------------------------------------------------------------------ reset
+
+
+def numbers_of(games: Sequence[SavedGames]) -> set[int]:
+    return {number for saved in games for number in VectorGames.restore(saved.games).numbers}
+
+
+@pytest.mark.parametrize("use_shared_memory", [True, False])
+def test_reset_begins_new_games_and_nothing_of_the_old_ones_arrives(use_shared_memory: bool) -> None:
+    config = small_config(2, max_policy_lag=1, use_shared_memory=use_shared_memory)
+    with Workers(config, slow=0.02) as manager:
+        known = numbers_of(manager.save_games())
+        for times in (1, 2, 3):
+            played = manager.collect_experiences(2 * SEGMENT)
+            known |= {result.number for one in played for result in one.results}
+            known |= numbers_of(manager.save_games())
+            manager.look_until(lambda: manager.queue_size() > 0 and manager.account().in_flight > SEGMENT)
+            for _ in range(times):
+                before = manager.account()
+                manager.reset()
+                assert manager.queue_size() == 0
+                assert not numbers_of(manager.save_games()) & known
+                known |= numbers_of(manager.save_games())
+            assert before.generated <= manager.account().generated
+            play = InProcess(config, manager.save_games())
+            played = manager.collect_experiences(2 * SEGMENT)
+            expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
+            assert contents_of(played) == expected
+        account = manager.account()
+        assert account.trained == 6 * 2 * SEGMENT
+        assert discarded(account).keys() == {"reset"}
+        assert account.discarded["reset"] >= 3 * SEGMENT
+        assert manager.notices == []
+
+
+def test_reset_reaches_workers_that_are_paused_or_dead_or_start() -> None:
+    with Workers(small_config(2, max_policy_lag=1), slow=0.02) as manager:
+        pause_in_the_middle(manager)
+        kill(manager.pids()[0], signal.SIGKILL)
+        manager.reset()
+        play = InProcess(manager.config, manager.save_games())
+        manager.look_until(lambda: manager.workers[0].incarnation == 1)
+        manager.resume()
+        played = manager.collect_experiences(2 * SEGMENT)
+        expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
+        assert contents_of(played) == expected
+        assert discarded(manager.account()).keys() == {"reset", "died"}
+
+
+# ------------------------------------------------------------------------ lag
+
+
+@pytest.mark.parametrize("lag", [1, 2])
+@pytest.mark.parametrize("use_shared_memory", [True, False])
+def test_workers_play_while_the_learner_does_not_look_and_the_lag_is_limited(
+    lag: int, use_shared_memory: bool
+) -> None:
+    config = small_config(2, max_policy_lag=lag, use_shared_memory=use_shared_memory)
+    with Workers(config) as manager:
+        versions: dict[int, list[int]] = {0: [], 1: []}
+        lags = []
+        for _ in range(6):
+            played = manager.collect_experiences(2 * SEGMENT)
+            for one in played:
+                versions[one.worker].append(one.version)
+                lags.append(manager.agent.version - one.version)
+            before = sum(worker.steps for worker in manager.workers)
+            if len(lags) == 2:
+                wait_until(lambda before=before: sum(w.steps for w in manager.workers) > before)  # type: ignore[misc]
+            manager.look_until(lambda: manager.queue_size() == 2 * lag)
+            learn(manager.agent, [one.segment for one in played])
+            assert manager.synchronize_models()
+        assert lags == [min(epoch, lag) for epoch in range(6) for _ in range(2)]
+        assert all(seen == sorted(seen) for seen in versions.values())
+        statistics = manager.get_statistics()
+        assert statistics["policy_lag"] == {number: lags.count(number) for number in set(lags)}
+        metrics = manager.metrics()
+        assert metrics["parallel/lag_max"] == lag
+        assert metrics["parallel/lag_mean"] == sum(lags) / len(lags)
+        assert discarded(manager.account()) == {}
+
+
+def test_never_more_is_under_way_than_the_queue_holds() -> None:
+    config = small_config(2, max_policy_lag=3, queue_maxsize=1)
+    with Workers(config) as manager:
+        for _ in range(4):
+            manager.collect_experiences(2 * SEGMENT)
+            manager.look_until(lambda: manager.queue_size() == 2)
+            time.sleep(0.1)
+            manager.supervise()
+            assert manager.queue_size() == 2
+            assert manager.account().in_flight == 2 * SEGMENT
+            manager.agent.version += 1
+            manager.synchronize_models()
+
+
+def test_between_two_broadcasts_workers_play_with_the_older_weights() -> None:
+    with Workers(small_config(2, model_sync_interval=3)) as manager:
+        published, lags = [], []
+        for _ in range(7):
+            played = manager.collect_experiences(2 * SEGMENT)
+            lags.append([manager.agent.version - one.version for one in played])
+            learn(manager.agent, [one.segment for one in played])
+            published.append(manager.synchronize_models())
+        assert published == [False, False, True, False, False, True, False]
+        assert lags == [[0, 0], [1, 1], [2, 2], [0, 0], [1, 1], [2, 2], [0, 0]]
+        assert manager.get_statistics()["synchronization"]["count"] == 3
+        assert discarded(manager.account()) == {}
+
+
+def test_what_is_older_than_the_limit_is_dropped_and_counted() -> None:
+    with Workers(small_config(2, max_policy_lag=1)) as manager:
+        first = manager.collect_experiences(2 * SEGMENT)
+        manager.look_until(lambda: manager.queue_size() == 2)
+        for _ in range(2):
+            learn(manager.agent, [one.segment for one in first])
+            manager.synchronize_models()
+        played = manager.collect_experiences(2 * SEGMENT)
+        assert [one.version for one in played] == [2, 2]
+        account = manager.account()
+        assert discarded(account) == {"stale": 2 * SEGMENT}
+        assert account.trained == 4 * SEGMENT
+        assert manager.metrics()["parallel/discarded_stale"] == 2 * SEGMENT
+
+
+def test_segments_of_the_limit_itself_are_used() -> None:
+    with Workers(small_config(2, max_policy_lag=1, model_sync_interval=2)) as manager:
+        manager.collect_experiences(2 * SEGMENT)
+        manager.look_until(lambda: manager.queue_size() == 2)
+        manager.agent.version += 2
+        assert manager.synchronize_models()
+        assert [one.version for one in manager.collect_experiences(2 * SEGMENT)] == [0, 0]
+        manager.look_until(lambda: manager.queue_size() == 2)
+        manager.agent.version += 3
+        assert manager.synchronize_models()
+        assert [one.version for one in manager.collect_experiences(2 * SEGMENT)] == [5, 5]
+
+
+# ------------------------------------------------------------------------ what is refused
+
+
+def test_zero_workers_assigned_after_loading_are_refused() -> None:
+    config = small_config()
+    config.training.parallel.num_workers = 0
+    with pytest.raises(ValueError, match=r"training\.parallel\.num_workers: given 0"):
+        ParallelManager(config, new_agent(small_config()))
+
+
+def test_games_of_another_number_of_workers_are_refused() -> None:
+    config = small_config(2)
+    with pytest.raises(ValueError, match="^games of 3 workers for 2 workers$"):
+        ParallelManager(config, new_agent(config), games=begin_games(config, 3))
+
+
+def test_a_manager_that_does_not_run_says_so() -> None:
+    manager = Workers(small_config())
+    nothing: list[Callable[[], object]] = [
+        lambda: manager.collect_experiences(1),
+        manager.pause,
+        manager.resume,
+        manager.reset,
+        manager.supervise,
+    ]
+    for _ in range(2):
+        assert not manager.is_running
+        for call in nothing:
+            with pytest.raises(RuntimeError, match=r"^the workers are not running; call start_workers\(\)"):
+                call()
+        manager.shutdown()
+    with manager:
+        assert manager.is_running
+        with pytest.raises(RuntimeError, match="^the workers are running already$"):
+            manager.start_workers()
+        with pytest.raises(ValueError, match="^target_steps is 0, expected at least 1$"):
+            manager.collect_experiences(0)
+        assert manager.epoch() == undisturbed(1, 1)[0]
+    for call in nothing:
+        with pytest.raises(RuntimeError, match=r"^the workers are not running"):
+            call()
+
+
+@pytest.mark.parametrize(("lag", "interval"), [(0, 1), (2, 1), (0, 3)])
+def test_weights_that_were_not_published_are_missed(lag: int, interval: int) -> None:
+    config = small_config(max_policy_lag=lag, model_sync_interval=interval)
+    with Workers(config) as manager:
+        oldest = lag + interval - 1
+        manager.agent.version = oldest
+        manager.collect_experiences(1)
+        manager.agent.version = oldest + 1
+        expected = rf"^the workers have the weights of update 0, the agent is at {oldest + 1}; call synchron"
+        with pytest.raises(RuntimeError, match=expected):
+            manager.collect_experiences(1)
+        assert manager.synchronize_models()
+        manager.collect_experiences(1)
+
+
+def test_fewer_moves_than_there_are_games_are_a_move_in_each() -> None:
+    with Workers(small_config(2)) as manager:
+        assert [len(one.segment) for one in manager.collect_experiences(1)] == [GAMES]
+        assert [len(one.segment) for one in manager.collect_experiences(GAMES + 1)] == [GAMES, GAMES]
+        played = manager.collect_experiences(2 * SEGMENT + 1)
+        assert sorted(len(one.segment) for one in played) == [SEGMENT] * 3
+
+
+# ------------------------------------------------------------------------ config
+
+
+@pytest.mark.parametrize(("steps", "games", "expected"), [(4096, 64, 3), (2048, 64, 2), (1024, 64, 1), (64, 64, 1)])
+def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
+    monkeypatch: pytest.MonkeyPatch, steps: int, games: int, expected: int
+) -> None:
+    monkeypatch.setattr(parallel_manager, "cores", lambda: 3)
+    config = AppConfig.model_validate(
+        {
+            "training": {
+                "steps_per_epoch": steps,
+                "minibatch_size": 64,
+                "parallel": {"num_workers": "auto", "episodes_per_worker": games},
+            }
+        }
+    )
+    assert number_of_workers(config) == expected
+    assert resolved(config, torch.device("cpu")).training.parallel.num_workers == expected
+    config.training.parallel.num_workers = 7
+    assert number_of_workers(config) == 7
+
+
+@pytest.mark.parametrize(
+    ("enabled", "device", "machine", "expected"),
+    [
+        ("auto", "cpu", 2, True),
+        ("auto", "cpu", 1, False),
+        ("auto", "cuda", 8, False),
+        (True, "cuda", 1, True),
+        (False, "cpu", 8, False),
+    ],
+)
+def test_auto_is_decided_for_the_machine(
+    monkeypatch: pytest.MonkeyPatch, enabled: bool | str, device: str, machine: int, expected: bool
+) -> None:
+    monkeypatch.setattr(parallel_manager, "cores", lambda: machine)
+    config = AppConfig.model_validate({"training": {"parallel": {"enabled": enabled}}})
+    decided = resolved(config, torch.device(device)).training.parallel
+    assert decided.enabled is expected
+    assert decided.num_workers == (machine if expected else "auto")
+    assert config.training.parallel.enabled == enabled
+    others = decided.model_copy(update={"enabled": enabled, "num_workers": "auto"})
+    assert others == config.training.parallel
+
+
+@pytest.mark.parametrize("compression_enabled", [False, True])
+def test_half_precision_changes_what_is_played_only_by_rounding(compression_enabled: bool) -> None:
+    config = small_config(compression_enabled=compression_enabled)
+    with Workers(config) as manager:
+        (one,) = manager.collect_experiences(SEGMENT)
+    play = InProcess(config, begun(config))
+    if compression_enabled:
+        with torch.no_grad():
+            for tensor in play.agent.network.state_dict().values():
+                tensor.copy_(tensor.half())
+    other = play.vectors[0].rollout(play.agent, MOVES)
+    assert contents_of([one]) == [contents(other, play.vectors[0].save())]
+
+
+# ------------------------------------------------------------------------ what is known
+
+
+def test_statistics_have_all_that_is_promised() -> None:
+    with Workers(small_config(2)) as manager:
+        assert manager.get_statistics()["total_steps_collected"] == 0
+        games = sum(len(results) for _ in range(3) for _, results, _ in manager.epoch())
+        statistics = manager.get_statistics()
+        assert statistics["is_running"]
+        assert not statistics["is_serial"]
+        assert statistics["active_workers"] == 2
+        assert statistics["total_steps_collected"] == 6 * SEGMENT
+        assert statistics["total_episodes_collected"] == games > 0
+        assert statistics["queue_size"] == 0
+        assert statistics["steps"]["generated"] == statistics["steps"]["trained"] == 6 * SEGMENT
+        assert statistics["steps"]["in_flight"] == sum(statistics["steps"]["discarded"].values()) == 0
+        assert statistics["policy_lag"] == {0: 6}
+        depths = statistics["queue_depth"]
+        assert all(0 <= depth <= 2 for _, depth in depths)
+        assert [second for second, _ in depths] == sorted(second for second, _ in depths)
+        assert max(depth for _, depth in depths) > 0
+        sync = statistics["synchronization"]
+        assert (sync["count"], sync["version"]) == (4, 3)
+        assert sync["bytes"] >= 4 * manager.agent.parameters
+        assert 0 < sync["milliseconds"] <= sync["total_milliseconds"]
+        assert [channel["worker"] for channel in statistics["channels"]] == [0, 1]
+        assert all(channel["tickets"] == channel["unsent_bytes"] == 0 for channel in statistics["channels"])
+        for number, worker in enumerate(statistics["worker_stats"]):
+            assert (worker["worker"], worker["steps"], worker["weights_version"]) == (number, 3 * SEGMENT, 2)
+            assert worker["state"] == "waiting"
+            assert 0 < worker["utilization"] <= 1
+            assert worker["memory_bytes"] > 10_000_000
+            assert worker["pid"] == manager.pids()[number]
+        assert sum(worker["games"] for worker in statistics["worker_stats"]) == games
+        assert json.loads(json.dumps(statistics))["is_running"]
+    statistics = manager.get_statistics()
+    assert not statistics["is_running"]
+    assert statistics["active_workers"] == 0
+    assert statistics["channels"] == []
+    assert [worker["steps"] for worker in statistics["worker_stats"]] == [3 * SEGMENT] * 2
+
+
+def test_metrics_have_the_names_that_are_explained_and_begin_anew_each_time() -> None:
+    with Workers(small_config(2), Fault("SIGKILL", 5)) as manager:
+        manager.epoch()
+        metrics = manager.metrics()
+        names = {name for name in explain if name.startswith("parallel/")}
+        assert metrics.keys() == names
+        assert metrics["parallel/restarts"] == 1
+        assert metrics["parallel/active_workers"] == 2
+        assert metrics["parallel/steps_generated"] == 2 * SEGMENT + 5 * GAMES
+        assert metrics["parallel/steps_trained"] == 2 * SEGMENT
+        assert metrics["parallel/steps_discarded"] == metrics["parallel/discarded_died"] == 5 * GAMES
+        assert (metrics["parallel/sync_count"], metrics["parallel/weights_version"]) == (2, 1)
+        assert 0 < metrics["parallel/utilization"] <= 1
+        assert metrics["parallel/memory_bytes"] > 20_000_000
+        manager.epoch()
+        again = manager.metrics()
+        assert again["parallel/restarts"] == 0
+        assert again["parallel/steps_trained"] == 4 * SEGMENT
+        assert again["parallel/serial_steps"] == 0
+
+
+def test_what_the_learner_gives_back_is_counted_as_interrupted() -> None:
+    with Workers(small_config()) as manager:
+        manager.collect_experiences(SEGMENT)
+        manager.give_back(SEGMENT)
+        account = manager.account()
+    assert (account.trained, discarded(account)) == (0, {"interrupted": SEGMENT})
