@@ -205,3 +205,16 @@ def test_a_small_dev_shm_does_not_matter(tmp_path: Path) -> None:
     assert code == 0, errors(tmp_path)
     assert "workers: 4,096 moves generated = 4,096 trained on" in output(tmp_path)
     assert read_metrics(the_run(tmp_path) / "metrics.jsonl")[0]["parallel/active_workers"] == 2
+
+
+def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Path) -> None:
+    code = train(*SHORT, cwd=tmp_path, command=[*TRAPPED, "failing workers", "0"])
+    assert code == 1
+    complaint = errors(tmp_path)
+    assert "in the worker:" in complaint
+    assert 'raise ZeroDivisionError("this worker cannot play")' in complaint
+    assert "keisei: workers fail at their start: ZeroDivisionError: this worker cannot play" in complaint
+    assert "the run is saved: keisei train --resume" in complaint
+    assert last(the_run(tmp_path)).step == 0
+    assert train("--resume", "latest", cwd=tmp_path) == 0, errors(tmp_path)
+    assert last(the_run(tmp_path)).step == 2048
