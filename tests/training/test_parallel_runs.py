@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sessions import TRAPPED, errors, learner, output, train, wait_for, workers_of
+from sessions import TRAPPED, errors, learner, members, output, train, wait_for, workers_of
 from training_runs import KEISEI, SMALL, assert_same, last, the_run
 
 from keisei.config_files import load_config
@@ -148,6 +149,32 @@ def test_a_learner_killed_at_random_moments_leaves_nobody_and_goes_on_exactly(
             arguments = ["--resume", "latest"]
         else:
             shutil.rmtree(tmp_path / "runs")
+    assert train(*arguments, cwd=tmp_path) == 0, errors(tmp_path)
+    assert_as_undisturbed(the_run(tmp_path), undisturbed)
+
+
+def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: Path) -> None:
+    arguments = BEGIN
+    for signum, send, started in [
+        (signal.SIGINT, os.killpg, False),
+        (signal.SIGINT, os.killpg, True),
+        (signal.SIGTERM, os.kill, True),
+        (signal.SIGHUP, os.killpg, True),
+    ]:
+        with learner("train", *arguments, cwd=tmp_path) as process:
+            wait_for("moves/s" if started else "seed 1", process, tmp_path)
+            if not started:
+                while len(members(process.pid)) < 3:  # the fork server is there, and will load torch
+                    time.sleep(0.01)
+                time.sleep(0.3)
+            send(process.pid, signum)
+            assert process.wait(10) == 128 + signum, (output(tmp_path), errors(tmp_path))
+        assert f"stopped by {signum.name}; go on: keisei train --resume" in output(tmp_path)
+        assert "Traceback" not in output(tmp_path) + errors(tmp_path)
+        assert "died" not in output(tmp_path)
+        assert last(the_run(tmp_path)).step < 6144
+        assert re.search(r"workers: .* = .* trained on \+ 0 in flight", output(tmp_path))
+        arguments = ["--resume", "latest"]
     assert train(*arguments, cwd=tmp_path) == 0, errors(tmp_path)
     assert_as_undisturbed(the_run(tmp_path), undisturbed)
 

@@ -12,11 +12,13 @@ long meanwhile calls `supervise` now and then, so that a worker that dies is rep
 
 import atexit
 import multiprocessing
+import signal
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from multiprocessing import forkserver, resource_tracker
 from types import TracebackType
 from typing import Any, Self
 
@@ -478,6 +480,7 @@ class ParallelManager:
             daemon=True,
         )
         try:
+            _ensure_fork_server()
             process.start()
         except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
             self._communicator.close(place.worker)
@@ -668,6 +671,22 @@ class _History:
         self._depths, self._lap_lags = [], []
         self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
         return metrics
+
+
+def _ensure_fork_server() -> None:
+    """Start the fork server, if there is none, deaf to what a terminal sends to every process of the run.
+
+    By itself it is so only against SIGINT, and only after it has loaded torch.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        for start in (resource_tracker.ensure_running, forkserver.ensure_running):
+            signal.pthread_sigmask(
+                signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP)
+            )  # the tracker unblocks one
+            start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:
