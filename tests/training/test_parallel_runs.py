@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,32 @@ def test_a_small_dev_shm_does_not_matter(tmp_path: Path) -> None:
     assert code == 0, errors(tmp_path)
     assert "workers: 4,096 moves generated = 4,096 trained on" in output(tmp_path)
     assert read_metrics(the_run(tmp_path) / "metrics.jsonl")[0]["parallel/active_workers"] == 2
+
+
+def no_files_larger_than(size: int) -> list[str]:
+    """Return what runs a command that can have no larger file, and so no larger memory to share either."""
+    code = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    return [sys.executable, "-c", f"{code}; os.execv(sys.argv[1], sys.argv[1:])"]
+
+
+def test_without_memory_for_the_weights_the_run_ends_with_a_line_that_says_so(tmp_path: Path) -> None:
+    code = train(*SHORT, cwd=tmp_path, command=[*no_files_larger_than(30_000), KEISEI])
+    assert code == 2
+    (line,) = errors(tmp_path).splitlines()
+    assert re.search(r"cannot have [\d,]+ bytes of shared memory: File too large", line)
+
+
+def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_path: Path) -> None:
+    code = train(
+        *SHORT, "run.keep_checkpoints=1", cwd=tmp_path, command=[*no_files_larger_than(60_000), KEISEI]
+    )
+    assert code == 0, errors(tmp_path)
+    said = output(tmp_path)
+    assert re.search(
+        r"worker 1 cannot be started \(.* bytes of shared memory: File too large\); restart", said
+    )
+    assert "no worker is left: the learner plays itself, serially" in said
+    assert metrics(the_run(tmp_path))[-1]["step"] == 2048
 
 
 def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Path) -> None:
