@@ -174,9 +174,9 @@ def _train(
             stack.callback(sink.close)
         games = _who_plays(trainer.config, trainer.agent, saved, console.notice)
         if isinstance(games, ParallelManager):
-            stack.enter_context(games)
+            stack.callback(games.shutdown)
         loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
-        code, end = _outcome(loop, directory)
+        code, end = _outcome(loop, games, directory)
         loop.close_account()
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
@@ -185,11 +185,15 @@ def _train(
     return code
 
 
-def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, str]:
+def _outcome(
+    loop: TrainingLoopManager, games: SelfPlay | ParallelManager, directory: RunDirectory
+) -> tuple[int, str]:
     """Run the loop; return the exit code and how it ended."""
     trainer = loop.trainer
     try:
         try:
+            if isinstance(games, ParallelManager):
+                games.start_workers()
             loop.run()
         except Interrupted as interruption:
             loop.save_between_epochs()

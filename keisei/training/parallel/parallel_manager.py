@@ -12,11 +12,13 @@ long meanwhile calls `supervise` now and then, so that a worker that dies is rep
 
 import atexit
 import multiprocessing
+import signal
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from multiprocessing import forkserver, resource_tracker
 from types import TracebackType
 from typing import Any, Self
 
@@ -438,6 +440,7 @@ class ParallelManager:
             daemon=True,
         )
         try:
+            _ensure_fork_server()
             process.start()
         except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
             self._communicator.close(place.worker)
@@ -594,6 +597,22 @@ class ParallelManager:
 def _active(workers: Sequence[WorkerStatus]) -> int:
     """Return how many workers play or could."""
     return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
+
+
+def _ensure_fork_server() -> None:
+    """Start the fork server, if there is none, deaf to what a terminal sends to every process of the run.
+
+    By itself it is so only against SIGINT, and only after it has loaded torch.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        for start in (resource_tracker.ensure_running, forkserver.ensure_running):
+            signal.pthread_sigmask(
+                signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP)
+            )  # the tracker unblocks one
+            start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:

@@ -31,9 +31,10 @@ class SharedMemory:
             else:
                 os.ftruncate(self._fd, size)
             self.view = memoryview(mmap.mmap(self._fd, size))
-        except OSError:
+        except OSError as error:
             self.close()
-            raise
+            text = f"cannot have {size:,} bytes of shared memory: {error.strerror}"
+            raise OSError(error.errno, text) from error
 
     def close(self) -> None:
         """Let no further process have it; who has it keeps it. A second call does nothing."""

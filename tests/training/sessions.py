@@ -1,0 +1,97 @@
+"""Shared by the tests of runs with workers: a learner in a session of its own, and who is in there."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from training_runs import KEISEI
+
+TRAPPED = [sys.executable, str(Path(__file__).with_name("trapped_train.py"))]
+PATIENCE = 60.0
+Learner = subprocess.Popen[str]
+
+
+def members(session: int) -> dict[int, int]:
+    """Return the processes of a session that have not ended, with the parent of each."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        state, parent, _, its_session = fields[:4]
+        if int(its_session) == session and state != "Z":
+            found[int(path.parent.name)] = int(parent)
+    return found
+
+
+def workers_of(learner: Learner) -> list[int]:
+    """Return the worker processes: the children of the learner's fork server."""
+    processes = members(learner.pid)
+    return sorted(pid for pid, parent in processes.items() if processes.get(parent) == learner.pid)
+
+
+def named_memory() -> set[str]:
+    """Return the names of shared memory on this machine that a run could have made."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("keisei", "psm_", "torch_"))}
+
+
+@contextmanager
+def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Iterator[Learner]:
+    """Start a training in a session of its own; in the end nobody of it is there, nor its memory."""
+    memory = named_memory()
+    output = (cwd / "output.txt").open("w", encoding="utf-8")
+    with output, (cwd / "errors.txt").open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            [*(command or [KEISEI]), *arguments],
+            cwd=cwd,
+            stdout=output,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            # Who started the tests may have told its children to ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        try:
+            yield process
+            process.wait(PATIENCE)
+            deadline = time.monotonic() + 2
+            while members(process.pid) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert not members(process.pid), "processes are left 2 s after the learner's end"
+            assert named_memory() <= memory, "shared memory is left"
+        finally:
+            for pid in members(process.pid):
+                os.kill(pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+
+
+def output(cwd: Path) -> str:
+    """What the last learner in a folder has said."""
+    return (cwd / "output.txt").read_text(encoding="utf-8")
+
+
+def errors(cwd: Path) -> str:
+    """What the last learner in a folder, and its workers, have complained about."""
+    return (cwd / "errors.txt").read_text(encoding="utf-8")
+
+
+def train(*arguments: str, cwd: Path, command: list[str] | None = None) -> int:
+    """Train to whatever end, in a session of its own; return the exit code."""
+    cwd.mkdir(exist_ok=True)
+    with learner("train", *arguments, cwd=cwd, command=command) as process:
+        return process.wait(PATIENCE)
+
+
+def wait_for(text: str, process: Learner, cwd: Path) -> None:
+    """Wait until a learner has said something."""
+    deadline = time.monotonic() + PATIENCE
+    while text not in output(cwd):
+        assert process.poll() is None, f"the learner ended without saying {text!r}: {errors(cwd)}"
+        assert time.monotonic() < deadline, f"the learner does not say {text!r}"
+        time.sleep(0.01)
