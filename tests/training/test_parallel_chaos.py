@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,18 @@ def test_the_account_can_be_asked_for_while_a_collection_is_under_way() -> None:
         # Ten turns of one short segment each: what is taken already is neither waiting nor trained on.
         manager.collect_experiences(512 * 10, before_wait=lambda: seen.append(manager.account()))
     assert max(account.in_flight for account in seen) > 512
+
+
+def test_memory_does_not_grow_if_nobody_asks_for_metrics() -> None:
+    config = load_config("tiny", TWO_WORKERS)
+    sizes = []
+    with ParallelManager(config, PPOAgent(config, "cpu")) as manager:
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                for _ in range(5000):
+                    manager.supervise()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 5000  # less than a byte for each time
