@@ -82,7 +82,7 @@ def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Pa
     ],
 )
 def test_the_soak_finds_what_is_broken(tmp_path: Path, breakage: str, said: str) -> None:
-    arguments = [breakage, "--duration", "5", "--workers", "2", "--faults-per-minute", "0"]
+    arguments = [breakage, "--duration", "4", "--workers", "2", "--faults-per-minute", "0"]
     done, figures = soak(BROKEN, *arguments, report=tmp_path / "report.json")
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.fullmatch(f"breach: {said}.*", done.stdout.splitlines()[-1])

@@ -145,7 +145,7 @@ def test_a_learner_killed_at_random_moments_leaves_nobody_and_goes_on_exactly(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     moments, arguments = random.Random(2), BEGIN
-    for _ in range(4):
+    for _ in range(3):
         with learner("train", *arguments, cwd=tmp_path) as process:
             wait_for("seed 1", process, tmp_path)  # its first line, before there are workers
             time.sleep(moments.uniform(0.0, 3.5))
