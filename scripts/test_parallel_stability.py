@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_low
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
@@ -388,10 +389,10 @@ class Resources:
         quarter = max(1, len(self.samples) // 4)
         for field, name in (("files", "open files"), ("threads", "threads")):
             # Not the highest or the lowest: in a moment between a fault and its discovery there are others.
-            first = np.median([getattr(sample, field) for sample in self.samples[:quarter]])
-            last = np.median([getattr(sample, field) for sample in self.samples[-quarter:]])
+            first = median_low([getattr(sample, field) for sample in self.samples[:quarter]])
+            last = median_low([getattr(sample, field) for sample in self.samples[-quarter:]])
             if last > first:
-                raise Breach(name, f"{first:g} in the beginning, {last:g} in the end")
+                raise Breach(name, f"{first} in the beginning, {last} in the end")
 
 
 def grandchildren() -> list[int]:

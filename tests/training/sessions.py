@@ -36,6 +36,11 @@ def workers_of(learner: Learner) -> list[int]:
     return sorted(pid for pid, parent in processes.items() if processes.get(parent) == learner.pid)
 
 
+def fork_server_of(learner: Learner) -> int:
+    """Return the process whose children the workers are."""
+    return members(learner.pid)[workers_of(learner)[0]]
+
+
 def named_memory() -> set[str]:
     """Return the names of shared memory on this machine that a run could have made."""
     return {name for name in os.listdir("/dev/shm") if name.startswith(("keisei", "psm_", "torch_"))}

@@ -1,5 +1,15 @@
 """Training goes on while workers are killed, stopped, made to raise and to hang: nothing is lost or left."""
 
+import json
+import re
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from keisei.config_files import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
@@ -10,6 +20,73 @@ TWO_WORKERS = [
     "training.parallel.num_workers=2",
     "training.parallel.episodes_per_worker=4",
 ]
+SOAK = str(Path(__file__).parents[2] / "scripts" / "test_parallel_stability.py")
+BROKEN = str(Path(__file__).with_name("broken_soak.py"))
+WORKERS_HIT = {"slow": 0, "kill all": 4}  # by a fault of this kind, so that it must be replaced; else 1
+
+
+def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
+    """Run the soak to its end; return how it ended, and its report."""
+    done = subprocess.run(
+        [sys.executable, *arguments, "--json", str(report)],
+        cwd=report.parent,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    return done, json.loads(report.read_text(encoding="utf-8"))
+
+
+def assert_sound(done: "subprocess.CompletedProcess[str]", figures: dict[str, Any], faults: int) -> None:
+    """It ended well, all faults happened, and the figures of the report fit together."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "no breach"
+    assert done.stdout.startswith(f"{faults} faults: ")
+    assert (figures["breach"], sum(figures["faults"].values())) == ("", faults)
+    hit = sum(count * WORKERS_HIT.get(kind, 1) for kind, count in figures["faults"].items())
+    assert figures["restarts"] == hit == sum(row["count"] for row in figures["replaced"].values())
+    steps = figures["steps"]
+    assert steps["trained"] == figures["updates"] * 4 * 8 * 32 > 0
+    assert steps["generated"] == steps["trained"] + sum(steps["discarded"].values())
+    assert steps["in_flight"] == steps["discarded"]["damaged"] == 0
+
+
+def test_two_minutes_of_faults_lose_nothing(tmp_path: Path) -> None:
+    arguments = ["--duration", "120", "--workers", "4", "--faults-per-minute", "20"]
+    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
+    assert_sound(done, figures, faults=40)
+    assert min(figures["faults"].values()) >= 5
+    assert figures["steps"]["discarded"]["stale"] == 0
+    assert figures["steps"]["discarded"]["died"] > 0
+    assert figures["replaced"]["death"]["count"] > 20
+    assert figures["replaced"]["hang"]["count"] > 5
+
+
+def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Path) -> None:
+    arguments = ["--duration", "15", "--lag", "1", "--faults-per-minute", "28", "--seed", "2"]
+    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
+    assert_sound(done, figures, faults=7)  # one of each kind
+
+
+@pytest.mark.parametrize(
+    ("breakage", "said"),
+    [
+        ("lose a move", r"conservation: \d+ moves wait, expected \d+"),
+        ("deliver twice", r"duplicate: worker 0's segment 0\.\d+ came after 0\.\d+"),
+        ("tear", r"torn: worker 0's segment 0\.\d+ has a move that is not legal in its position"),
+        ("kill a worker", r"restart: worker 0's process 0 was replaced, and not hit"),
+        ("leak memory", r"memory: learner_bytes grew by [\d.]+ MB"),
+        ("leak a file", r"open files: \d+ in the beginning, \d+ in the end"),
+        ("leave a process", r"orphan: processes \[\d+\] are left"),
+    ],
+)
+def test_the_soak_finds_what_is_broken(tmp_path: Path, breakage: str, said: str) -> None:
+    arguments = [breakage, "--duration", "4", "--workers", "2", "--faults-per-minute", "0"]
+    done, figures = soak(BROKEN, *arguments, report=tmp_path / "report.json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.fullmatch(f"breach: {said}.*", done.stdout.splitlines()[-1])
+    assert f"breach: {figures['breach']}" == done.stdout.splitlines()[-1]
 
 
 def test_the_account_can_be_asked_for_while_a_collection_is_under_way() -> None:
@@ -19,3 +96,18 @@ def test_the_account_can_be_asked_for_while_a_collection_is_under_way() -> None:
         # Ten turns of one short segment each: what is taken already is neither waiting nor trained on.
         manager.collect_experiences(512 * 10, before_wait=lambda: seen.append(manager.account()))
     assert max(account.in_flight for account in seen) > 512
+
+
+def test_memory_does_not_grow_if_nobody_asks_for_metrics() -> None:
+    config = load_config("tiny", TWO_WORKERS)
+    sizes = []
+    with ParallelManager(config, PPOAgent(config, "cpu")) as manager:
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                for _ in range(5000):
+                    manager.supervise()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 5000  # less than a byte for each time

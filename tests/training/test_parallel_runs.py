@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sessions import TRAPPED, errors, learner, members, output, train, wait_for, workers_of
+from sessions import TRAPPED, errors, fork_server_of, learner, members, output, train, wait_for, workers_of
 from training_runs import KEISEI, SMALL, assert_same, last, the_run
 
 from keisei.config_files import load_config
@@ -99,13 +99,16 @@ def test_one_worker_plays_what_the_learner_would_have_played_itself(tmp_path: Pa
     )
 
 
-def test_workers_killed_at_random_moments_change_nothing(undisturbed: Path, tmp_path: Path) -> None:
+def test_workers_and_their_fork_server_killed_at_random_moments_change_nothing(
+    undisturbed: Path, tmp_path: Path
+) -> None:
     moments, kills = random.Random(1), 0
     with learner("train", *BEGIN, cwd=tmp_path) as process:
         wait_for("moves/s", process, tmp_path)
-        hit: set[int] = set()
+        hit = set(workers_of(process))
+        os.kill(fork_server_of(process), signal.SIGKILL)  # and with it all workers, once
         # A worker is given up after 5 restarts, and then another one plays more.
-        while process.poll() is None and kills < 5:
+        while process.poll() is None and kills < 4:
             victims = [pid for pid in workers_of(process) if pid not in hit]
             if len(victims) == 2:
                 victim = moments.choice(victims)
@@ -117,6 +120,7 @@ def test_workers_killed_at_random_moments_change_nothing(undisturbed: Path, tmp_
     assert process.returncode == 0, errors(tmp_path)
     assert kills >= 3
     assert output(tmp_path).count("died (SIGKILL, probably out of memory) in game") == kills
+    assert output(tmp_path).count("died (exit code 255) in game") == 2
     assert_as_undisturbed(the_run(tmp_path), undisturbed)
 
 
@@ -141,7 +145,7 @@ def test_a_learner_killed_at_random_moments_leaves_nobody_and_goes_on_exactly(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     moments, arguments = random.Random(2), BEGIN
-    for _ in range(4):
+    for _ in range(3):
         with learner("train", *arguments, cwd=tmp_path) as process:
             wait_for("seed 1", process, tmp_path)  # its first line, before there are workers
             time.sleep(moments.uniform(0.0, 3.5))
@@ -178,6 +182,19 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
         arguments = ["--resume", "latest"]
     assert train(*arguments, cwd=tmp_path) == 0, errors(tmp_path)
     assert_as_undisturbed(the_run(tmp_path), undisturbed)
+
+
+def test_a_second_signal_leaves_at_once_and_nobody_behind(tmp_path: Path) -> None:
+    with learner("train", *BEGIN, cwd=tmp_path) as process:
+        wait_for("moves/s", process, tmp_path)
+        process.send_signal(signal.SIGSTOP)  # so that both come before it has done anything
+        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(10) in (130, 143)
+    assert "a second one leaves at once" in output(tmp_path)
+    assert "workers: " not in output(tmp_path)
+    assert "Traceback" not in errors(tmp_path)
 
 
 def numbers(checkpoint: Checkpoint) -> list[int]:

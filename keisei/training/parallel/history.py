@@ -20,21 +20,22 @@ class History:
         self.restarts = self.serial_steps = 0
         self._began = time.monotonic()
         self._busy = [(self._began, 0)] * workers
-        self._depths: list[int] = []
-        self._lap_lags: list[int] = []
+        self._looks = self._depths = 0  # of this lap: how often was looked, and the sum of what was seen
+        self._lap_lags: Counter[int] = Counter()
         self._lap_restarts = self._lap_serial = 0
 
     def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
         """Note the segments that are given to the learner."""
         lags = [version - one.version for one in taken]
         self.lags.update(lags)
-        self._lap_lags += lags
+        self._lap_lags.update(lags)
         self.games += sum(len(one.results) for one in taken)
 
     def looked(self, depth: int) -> None:
         """Note how many segments wait."""
         self.queue_depth.append((time.monotonic() - self._began, depth))
-        self._depths.append(depth)
+        self._looks += 1
+        self._depths += depth
 
     def ended(self, status: WorkerStatus) -> None:
         """Note what the processes of a worker have done so far, the last of which is ending."""
@@ -51,14 +52,14 @@ class History:
 
     def lap(self) -> dict[str, float]:
         """Return the metrics of the lap and begin the next one."""
-        depths, lags = self._depths or [0], self._lap_lags or [0]
+        lags = self._lap_lags or Counter([0])
         metrics = {
-            "parallel/queue_depth": sum(depths) / len(depths),
-            "parallel/lag_mean": sum(lags) / len(lags),
+            "parallel/queue_depth": self._depths / max(self._looks, 1),
+            "parallel/lag_mean": sum(lag * count for lag, count in lags.items()) / lags.total(),
             "parallel/lag_max": max(lags),
             "parallel/restarts": self.restarts - self._lap_restarts,
             "parallel/serial_steps": self.serial_steps - self._lap_serial,
         }
-        self._depths, self._lap_lags = [], []
+        self._looks, self._depths, self._lap_lags = 0, 0, Counter()
         self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
         return metrics

@@ -1,0 +1,103 @@
+"""The soak with something broken that it must find: python broken_soak.py BREAKAGE --duration 5"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+import test_parallel_stability as soak
+
+from keisei.training.parallel.account import Ledger
+from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.parallel_manager import ParallelManager
+
+kept: list[Any] = []  # what is leaked
+
+
+def put(owner: type[Any], name: str, method: Callable[..., Any]) -> None:
+    """Put a method in the place of another one."""
+    setattr(owner, name, method)
+
+
+def lose_a_move() -> None:
+    """One move of every segment is not counted."""
+    delivered = Ledger.delivered
+    put(Ledger, "delivered", lambda ledger, worker, steps: delivered(ledger, worker, steps - 1))
+
+
+def after_collecting(change: Callable[[ParallelManager, list[WorkerSegment]], None]) -> None:
+    """Let the manager do something to what it has collected, from the fifth time on."""
+    collect = ParallelManager.collect_experiences
+    times = iter(range(sys.maxsize))
+
+    def changed(manager: ParallelManager, *arguments: Any, **options: Any) -> list[WorkerSegment]:
+        played = collect(manager, *arguments, **options)
+        if next(times) >= 4:
+            change(manager, played)
+        return played
+
+    put(ParallelManager, "collect_experiences", changed)
+
+
+def deliver_twice(_manager: ParallelManager, played: list[WorkerSegment]) -> None:
+    """A segment that was delivered before comes again."""
+    kept[:] = kept or played
+    played[0] = kept[0]
+
+
+def tear(_manager: ParallelManager, played: list[WorkerSegment]) -> None:
+    """The second half of a segment's moves are those of another one."""
+    half = len(played[0].segment.actions) // 2
+    played[0].segment.actions[half:] = played[1].segment.actions[half:]
+
+
+def kill_a_worker(manager: ParallelManager, _played: list[WorkerSegment]) -> None:
+    """A worker dies, and it is no fault of the schedule."""
+    pid = manager.workers[0].pid
+    if pid is not None and not kept:
+        kept.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+
+def leak_memory(_manager: ParallelManager, _played: list[WorkerSegment]) -> None:
+    """The learner keeps what it does not need."""
+    kept.append(b"x" * 8_000_000)
+
+
+def leak_a_file(_manager: ParallelManager, _played: list[WorkerSegment]) -> None:
+    """A file is not closed."""
+    kept.append(os.open(os.devnull, os.O_RDONLY))
+
+
+def leave_a_process() -> None:
+    """A process is still there after the shutdown."""
+    shutdown = ParallelManager.shutdown
+
+    def changed(manager: ParallelManager) -> None:
+        if manager.is_running:
+            context = multiprocessing.get_context("forkserver")
+            context.Process(target=time.sleep, args=(60,), daemon=True).start()
+        shutdown(manager)
+
+    put(ParallelManager, "shutdown", changed)
+
+
+BREAKAGES: dict[str, Callable[[], None]] = {
+    "lose a move": lose_a_move,
+    "deliver twice": lambda: after_collecting(deliver_twice),
+    "tear": lambda: after_collecting(tear),
+    "kill a worker": lambda: after_collecting(kill_a_worker),
+    "leak memory": lambda: after_collecting(leak_memory),
+    "leak a file": lambda: after_collecting(leak_a_file),
+    "leave a process": leave_a_process,
+}
+
+if __name__ == "__main__":
+    BREAKAGES[sys.argv[1]]()
+    sys.exit(soak.main(sys.argv[2:]))
