@@ -140,6 +140,7 @@ class ParallelManager:
         self._places = [Place(worker, games, supervision) for worker, games in enumerate(saved)]
         self._running = self._paused = False
         self._queue: deque[WorkerSegment] = deque()
+        self._taken: list[WorkerSegment] = []  # from the queue, while more is being waited for
         self._ledger = Ledger()
         self._start_failures: Counter[str] = Counter()
         self._context = multiprocessing.get_context("forkserver")
@@ -185,8 +186,7 @@ class ParallelManager:
             if place.process is not None:
                 place.process.join(max(0.0, deadline - time.monotonic()))
                 self._remove(place, "shutdown")
-        while self._queue:
-            self._ledger.discard_queued(len(self._queue.popleft().segment), "shutdown")
+        self._discard_waiting("shutdown")
         self._synchronizer.close()
 
     def __enter__(self) -> Self:
@@ -213,7 +213,7 @@ class ParallelManager:
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (len(self._places) * self._streams)))
         needed = -(-target_steps // (steps * self._streams))
-        taken: list[WorkerSegment] = []
+        taken = self._taken
         try:
             while True:
                 self._take(taken, target_steps)
@@ -232,7 +232,9 @@ class ParallelManager:
                     self.supervise()
         except BaseException:
             self._queue.extendleft(reversed(taken))
+            taken.clear()
             raise
+        self._taken = []
         for one in taken:
             self._places[one.worker].saved = one.saved
             self._ledger.trained(len(one.segment))
@@ -276,8 +278,7 @@ class ParallelManager:
             place.owed = 0
             if place.phase == "running":
                 self._send_games(place)
-        while self._queue:
-            self._ledger.discard_queued(len(self._queue.popleft().segment), "reset")
+        self._discard_waiting("reset")
 
     def supervise(self, timeout: float = 0.0) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send.
@@ -316,7 +317,7 @@ class ParallelManager:
                 # Its own count first: what it makes after that is not expected to be anywhere.
                 self._ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
                 asked_for[place.worker] = self._communicator.steps_asked_for(place.worker, self._streams)
-        queued = sum(len(one.segment) for one in self._queue)
+        queued = sum(len(one.segment) for one in (*self._taken, *self._queue))
         return self._ledger.check(queued=queued, asked_for=asked_for)
 
     def get_statistics(self) -> dict[str, Any]:
@@ -393,6 +394,12 @@ class ParallelManager:
                 self._ledger.discard_queued(len(one.segment), "stale")
             else:
                 taken.append(one)
+
+    def _discard_waiting(self, reason: str) -> None:
+        for one in (*self._taken, *self._queue):
+            self._ledger.discard_queued(len(one.segment), reason)
+        self._taken.clear()
+        self._queue.clear()
 
     def _ask(self, steps: int, wanted: int, taken: Sequence[WorkerSegment]) -> None:
         """See to it that so many segments wait or are asked for, by turns of all workers."""

@@ -57,7 +57,9 @@ def _available_bytes() -> int:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return sys.maxsize
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), sys.maxsize)
+    return next(
+        (1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), sys.maxsize
+    )
 
 
 def _anonymous_file() -> int:
