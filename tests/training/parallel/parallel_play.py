@@ -154,11 +154,8 @@ class Workers(ParallelManager):
     def has_taken_one(self) -> bool:
         """Whether worker 0 has delivered the one segment it was asked for, and it is no more in the queue."""
         statistics = self.get_statistics()
-        return (
-            statistics["steps"]["in_flight"] > 0
-            and statistics["channels"][0]["tickets"] == 0
-            and statistics["queue_size"] == 0
-        )
+        waits = statistics["channels"][0]["tickets"] + statistics["queue_size"]
+        return not waits and bool(statistics["steps"]["in_flight"])
 
     def pids(self) -> list[int]:
         return [worker.pid for worker in self.workers if worker.pid is not None]

@@ -218,7 +218,7 @@ def test_reset_while_the_learner_waits_counts_for_what_it_has_already() -> None:
     with Workers(small_config(2)) as manager:
         stopped = manager.pids()[1]
         kill(stopped, signal.SIGSTOP)
-        games = []
+        games: list[SavedGames] = []
 
         def reset() -> None:
             if not games and manager.has_taken_one():
