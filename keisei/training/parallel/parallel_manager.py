@@ -147,8 +147,7 @@ class ParallelManager:
             if place.process is not None:
                 place.process.join(max(0.0, deadline - time.monotonic()))
                 self._remove(place, "shutdown")
-        while self._queue:
-            self._ledger.discard_queued(len(self._queue.popleft().segment), "shutdown")
+        self._discard_waiting("shutdown")
         self._synchronizer.close()
 
     def __enter__(self) -> Self:
@@ -240,8 +239,7 @@ class ParallelManager:
             place.owed = 0
             if place.phase == "running":
                 self._send_games(place)
-        while self._queue:
-            self._ledger.discard_queued(len(self._queue.popleft().segment), "reset")
+        self._discard_waiting("reset")
 
     def supervise(self, timeout: float = 0.0) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send.
@@ -358,6 +356,12 @@ class ParallelManager:
                 self._ledger.discard_queued(len(one.segment), "stale")
             else:
                 taken.append(one)
+
+    def _discard_waiting(self, reason: str) -> None:
+        for one in (*self._taken, *self._queue):
+            self._ledger.discard_queued(len(one.segment), reason)
+        self._taken.clear()
+        self._queue.clear()
 
     def _ask(self, steps: int, wanted: int, taken: Sequence[WorkerSegment]) -> None:
         """See to it that so many segments wait or are asked for, by turns of all workers."""

@@ -1,4 +1,4 @@
-"""Shared by the tests of workers: a small config, an agent that learns, and the same play without processes."""
+"""Shared by the tests of workers: a small config, an agent that learns, the same play without processes."""
 
 import functools
 import os
@@ -150,6 +150,12 @@ class Workers(ParallelManager):
 
     def queue_size(self) -> int:
         return int(self.get_statistics()["queue_size"])
+
+    def has_taken_one(self) -> bool:
+        """Whether worker 0 has delivered the one segment it was asked for, and it is no more in the queue."""
+        statistics = self.get_statistics()
+        waits = statistics["channels"][0]["tickets"] + statistics["queue_size"]
+        return not waits and bool(statistics["steps"]["in_flight"])
 
     def pids(self) -> list[int]:
         return [worker.pid for worker in self.workers if worker.pid is not None]

@@ -73,7 +73,7 @@ def test_weights_in_other_memory_formats_arrive() -> None:
 def test_without_weights_a_reader_gives_up_in_the_end() -> None:
     synchronizer = ModelSynchronizer(Weights())
     assert synchronizer.version == -1
-    with pytest.raises(TimeoutError, match="^no whole weights in 100 tries$"):
+    with pytest.raises(TimeoutError, match=r"^no whole weights in 100 tries$"):
         synchronizer.reader().refresh(Weights())
     synchronizer.close()
 
@@ -152,7 +152,9 @@ def test_half_precision_refuses_what_it_cannot_hold_and_the_old_weights_stay(val
     reader = synchronizer.reader()
     synchronizer.publish(good, 0)
     for _ in range(3):
-        with pytest.raises(OverflowError, match=r"^weight has .*; set training\.parallel\.compression_enabled: f"):
+        with pytest.raises(
+            OverflowError, match=r"^weight has .*; set training\.parallel\.compression_enabled: f"
+        ):
             synchronizer.publish(bad, 1)
         assert reader.refresh(target) == 0
         assert target.state_dict()["weight"].tolist() == [[1.0, 2.0]]

@@ -169,7 +169,9 @@ def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
     with Workers(small_config(2, max_policy_lag=1), slow=0.03) as manager:
         steps = pause_in_the_middle(manager)
         kill(manager.pids()[0], signal.SIGKILL)
-        manager.look_until(lambda: (manager.workers[0].incarnation, manager.workers[0].state) == (1, "paused"))
+        manager.look_until(
+            lambda: (manager.workers[0].incarnation, manager.workers[0].state) == (1, "paused")
+        )
         time.sleep(0.2)
         assert [worker.steps for worker in manager.workers] == steps
         manager.resume()
@@ -210,6 +212,25 @@ def test_reset_begins_new_games_and_nothing_of_the_old_ones_arrives(use_shared_m
         assert discarded(account).keys() == {"reset"}
         assert account.discarded["reset"] >= 3 * SEGMENT
         assert manager.notices == []
+
+
+def test_reset_while_the_learner_waits_counts_for_what_it_has_already() -> None:
+    with Workers(small_config(2)) as manager:
+        stopped = manager.pids()[1]
+        kill(stopped, signal.SIGSTOP)
+        games: list[SavedGames] = []
+
+        def reset() -> None:
+            if not games and manager.has_taken_one():
+                manager.reset()
+                games.extend(manager.save_games())
+                kill(stopped, signal.SIGCONT)
+
+        played = manager.collect_experiences(2 * SEGMENT, before_wait=reset)
+        play = InProcess(manager.config, games)
+        expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
+        assert contents_of(played) == expected
+        assert discarded(manager.account()) == {"reset": SEGMENT}
 
 
 def test_reset_reaches_workers_that_are_paused_or_dead_or_start() -> None:
@@ -327,7 +348,7 @@ def test_zero_workers_assigned_after_loading_are_refused() -> None:
 
 def test_games_of_another_number_of_workers_are_refused() -> None:
     config = small_config(2)
-    with pytest.raises(ValueError, match="^games of 3 workers for 2 workers$"):
+    with pytest.raises(ValueError, match=r"^games of 3 workers for 2 workers$"):
         ParallelManager(config, new_agent(config), games=begin_games(config, 3))
 
 
@@ -348,9 +369,9 @@ def test_a_manager_that_does_not_run_says_so() -> None:
         manager.shutdown()
     with manager:
         assert manager.is_running
-        with pytest.raises(RuntimeError, match="^the workers are running already$"):
+        with pytest.raises(RuntimeError, match=r"^the workers are running already$"):
             manager.start_workers()
-        with pytest.raises(ValueError, match="^target_steps is 0, expected at least 1$"):
+        with pytest.raises(ValueError, match=r"^target_steps is 0, expected at least 1$"):
             manager.collect_experiences(0)
         assert manager.epoch() == undisturbed(1, 1)[0]
     for call in nothing:
@@ -384,7 +405,9 @@ def test_fewer_moves_than_there_are_games_are_a_move_in_each() -> None:
 # ------------------------------------------------------------------------ config
 
 
-@pytest.mark.parametrize(("steps", "games", "expected"), [(4096, 64, 3), (2048, 64, 2), (1024, 64, 1), (64, 64, 1)])
+@pytest.mark.parametrize(
+    ("steps", "games", "expected"), [(4096, 64, 3), (2048, 64, 2), (1024, 64, 1), (64, 64, 1)]
+)
 def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
     monkeypatch: pytest.MonkeyPatch, steps: int, games: int, expected: int
 ) -> None:

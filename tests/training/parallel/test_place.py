@@ -41,7 +41,8 @@ class Bench:
     def start(self, *, deliver: bool = False) -> None:
         self.place.started(BaseProcess())
         self.place.is_ready()
-        self.place.has_delivered = deliver
+        if deliver:
+            self.place.has_delivered = True
 
     def end(self) -> float | None:
         return self.place.ended()
@@ -136,6 +137,16 @@ def test_one_on_trial_has_no_restarts_although_the_old_ones_are_forgotten() -> N
     bench.clock.now += 100
     bench.place.started(BaseProcess())
     assert bench.end() is None
+
+
+def test_a_new_process_begins_afresh() -> None:
+    bench = Bench()
+    for incarnation in range(3):
+        bench.place.games_sent, bench.place.owed = 2, 3
+        bench.start(deliver=True)
+        assert (bench.place.incarnation, bench.place.games_sent) == (incarnation, 0)
+        assert bench.place.owed == 3  # what the one before did not deliver
+        bench.end()
 
 
 def test_it_tells_how_long_it_was_without_a_process() -> None:

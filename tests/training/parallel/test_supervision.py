@@ -12,7 +12,6 @@ from faulty_workers import AT_START, Fault, always
 from parallel_play import (
     GAMES,
     MOVES,
-    QUICK,
     SEGMENT,
     InProcess,
     Workers,
@@ -118,20 +117,19 @@ def test_the_fork_server_killed_takes_its_workers_along_and_all_are_replaced() -
 
 def test_what_the_waiting_is_ended_by_loses_nothing() -> None:
     """As Ctrl-C does: the segments that were there are there for the next call."""
-    with Workers(small_config(2), slow=0.01) as manager:
-        calls = 0
+    with Workers(small_config(2)) as manager:
 
         def interrupt() -> None:
-            nonlocal calls
-            calls += 1
-            if manager.account().in_flight > SEGMENT:
+            if manager.has_taken_one():
                 raise KeyboardInterrupt
 
+        stopped = manager.pids()[1]
+        kill(stopped, signal.SIGSTOP)
         with pytest.raises(KeyboardInterrupt):
-            while True:
-                manager.collect_experiences(2 * SEGMENT, before_wait=interrupt)
-        assert calls
+            manager.collect_experiences(2 * SEGMENT, before_wait=interrupt)
+        kill(stopped, signal.SIGCONT)
         assert manager.account().trained == 0
+        assert manager.queue_size() == 1
         assert [manager.epoch() for _ in range(2)] == undisturbed(2, 2)
         assert discarded(manager.account()) == {}
 
@@ -156,9 +154,9 @@ def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
 @pytest.mark.parametrize("move", [AT_START, 0, 5])
 def test_the_same_exception_three_times_before_anything_is_delivered_is_an_error(move: int) -> None:
     manager = Workers(small_config(), always("raise no such luck", move))
-    with pytest.raises(WorkerError, match=r"^workers fail at their start: RuntimeError: no such luck") as info:
-        with manager:
-            manager.epoch()
+    expected = "^workers fail at their start: RuntimeError: no such luck"
+    with pytest.raises(WorkerError, match=expected) as info, manager:
+        manager.epoch()
     assert info.value.failure.error == "RuntimeError: no such luck"
     assert "faulty_workers.py" in info.value.failure.traceback
     assert info.value.__notes__ == [f"in the worker:\n{info.value.failure.traceback}"]
