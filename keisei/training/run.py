@@ -32,7 +32,8 @@ from keisei.training.console import RunFacts, make_console
 from keisei.training.device import choose_device, cores, keep_freed_memory
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.parallel.parallel_manager import ParallelManager, WorkerError
+from keisei.training.parallel.crew import WorkerError
+from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.plan import begin_games, number_of_workers, resolved
 from keisei.training.rollout import SavedGames, SelfPlay, next_number
 from keisei.training.run_dir import FoundRun, RunDirectory, RunDirectoryError, find_run
@@ -193,7 +194,7 @@ def _outcome(
     try:
         try:
             if isinstance(games, ParallelManager):
-                games.start_workers()
+                games.start_workers(before_wait=loop.check_stop)
             loop.run()
         except Interrupted as interruption:
             loop.save_between_epochs()

@@ -1,7 +1,13 @@
 """Parallel experience collection: worker processes that play, for one learner. README.md is the tour."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keisei.training.parallel.communication import WorkerCommunicator
+    from keisei.training.parallel.model_sync import ModelSynchronizer
+    from keisei.training.parallel.parallel_manager import ParallelManager
+    from keisei.training.parallel.self_play_worker import SelfPlayWorker
 
 _HOMES = {
     "ModelSynchronizer": "model_sync",
@@ -9,7 +15,7 @@ _HOMES = {
     "SelfPlayWorker": "self_play_worker",
     "WorkerCommunicator": "communication",
 }
-__all__ = list(_HOMES)
+__all__ = ["ModelSynchronizer", "ParallelManager", "SelfPlayWorker", "WorkerCommunicator"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,14 +11,11 @@ long meanwhile calls `supervise` now and then, so that a worker that dies is rep
 """
 
 import atexit
-import multiprocessing
-import signal
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from multiprocessing import forkserver, resource_tracker
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,22 +24,18 @@ from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi.encoding import PACKED_BYTES
-from keisei.training.parallel.account import REASONS, Account, Ledger
+from keisei.training.parallel.account import REASONS, Account
 from keisei.training.parallel.communication import (
-    Activity,
-    DamagedError,
-    Failure,
     Kind,
     Word,
     WorkerCommunicator,
     WorkerSegment,
-    read_failure,
 )
-from keisei.training.parallel.history import History
+from keisei.training.parallel.crew import Crew
 from keisei.training.parallel.model_sync import ModelSynchronizer
-from keisei.training.parallel.place import Place, Supervision, cause_of_death, resident_bytes
+from keisei.training.parallel.place import Supervision
 from keisei.training.parallel.plan import begin_games, number_of_workers
-from keisei.training.parallel.self_play_worker import SelfPlayWorker, work
+from keisei.training.parallel.self_play_worker import SelfPlayWorker
 from keisei.training.parallel.status import WorkerStatus
 from keisei.training.rollout import SavedGames, SelfPlay, next_number
 
@@ -50,15 +43,6 @@ _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
 _LEAVE_SECONDS = 2.0  # for a worker to end by itself
 _SAME_FAILURES = 3
 PATIENCE = Supervision()
-
-
-class WorkerError(RuntimeError):
-    """Workers cannot play: the same exception ended them again and again before they delivered anything."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(f"workers fail at their start: {failure.error}")
-        self.failure = failure
-        self.add_note(f"in the worker:\n{failure.traceback}")
 
 
 def say(text: str) -> None:
@@ -87,25 +71,14 @@ class ParallelManager:
     ) -> None:
         self.config = validated(config)
         self.agent = agent
-        self._notice = notice
-        self._supervision = supervision
-        self._worker, self._worker_arguments = worker, tuple(worker_arguments)
+        self._notice, self._supervision = notice, supervision
         parallel, count = self.config.training.parallel, number_of_workers(self.config)
-        self._streams = parallel.episodes_per_worker
-        self._timeout, self._lag = parallel.worker_timeout, parallel.max_policy_lag
+        self._streams, self._lag = parallel.episodes_per_worker, parallel.max_policy_lag
         self._oldest = parallel.max_policy_lag + parallel.model_sync_interval - 1  # in updates
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
             raise ValueError(f"games of {len(saved)} workers for {count} workers")
-        self._places = [Place(worker, games, supervision) for worker, games in enumerate(saved)]
-        self._running = self._paused = False
-        self._queue: deque[WorkerSegment] = deque()
-        self._taken: list[WorkerSegment] = []  # from the queue, by a collection that is under way
-        self._ledger = Ledger()
-        self._start_failures: Counter[str] = Counter()
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["keisei.training.parallel.self_play_worker"])
         self._synchronizer = ModelSynchronizer(
             agent.network, interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
         )
@@ -114,20 +87,31 @@ class ParallelManager:
             slot_bytes=Segment.size(self._longest, self._streams, PACKED_BYTES),
             shared=parallel.use_shared_memory,
         )
+        self._crew = Crew(
+            saved,
+            self._communicator,
+            self._synchronizer,
+            (worker, self.config, _workers_numerics(agent), tuple(worker_arguments)),
+            timeout=parallel.worker_timeout,
+            supervision=supervision,
+            notice=notice,
+        )
+        self._running = self._ended = False
+        self._taken: list[WorkerSegment] = []  # from the queue, by a collection that is under way
         self._serial_since: float | None = None
-        self._history = History(count)
 
     # Start and end
 
-    def start_workers(self) -> None:
-        """Start the workers and wait until they can play."""
-        if self._running:
-            raise RuntimeError("the workers are running already")
+    def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> None:
+        """Start the workers and wait until they can play; before_wait as for collect_experiences."""
+        if self._running or self._ended:
+            raise RuntimeError(f"the workers {'are running already' if self._running else 'were shut down'}")
         self._running = True
         atexit.register(self.shutdown)
         try:
             self._publish()
-            while any(place.phase in ("starting", "restarting") for place in self._places):
+            while any(place.phase in ("starting", "restarting") for place in self._crew.places):
+                before_wait()
                 self.supervise(_LOOK_SECONDS)
         except BaseException:
             self.shutdown()
@@ -137,16 +121,9 @@ class ParallelManager:
         """Stop the workers, by force where they do not stop by themselves; a second call does nothing."""
         if not self._running:
             return
-        self._running = False
+        self._running, self._ended = False, True
         atexit.unregister(self.shutdown)
-        for place in self._places:
-            if place.process is not None:
-                self._communicator.send_command(place.worker, Kind.STOP)
-        deadline = time.monotonic() + _LEAVE_SECONDS
-        for place in self._places:
-            if place.process is not None:
-                place.process.join(max(0.0, deadline - time.monotonic()))
-                self._remove(place, "shutdown")
+        self._crew.dismiss()
         self._discard_waiting("shutdown")
         self._synchronizer.close()
 
@@ -172,7 +149,7 @@ class ParallelManager:
         left, this process plays.
         """
         self._check_can_collect(target_steps)
-        steps = min(self._longest, -(-target_steps // (len(self._places) * self._streams)))
+        steps = min(self._longest, -(-target_steps // (len(self._crew.places) * self._streams)))
         needed = -(-target_steps // (steps * self._streams))
         taken = self._taken = []
         try:
@@ -184,7 +161,7 @@ class ParallelManager:
                 if not missing:
                     break
                 before_wait()
-                if any(place.can_be_relied_on() for place in self._places):
+                if any(place.can_be_relied_on() for place in self._crew.places):
                     self._note_parallel()
                     self.supervise(_LOOK_SECONDS)
                 else:
@@ -192,14 +169,14 @@ class ParallelManager:
                     taken.append(self._play_here(steps, len(taken), before_wait))
                     self.supervise()
         except BaseException:
-            self._queue.extendleft(reversed(taken))
+            self._crew.queue.extendleft(reversed(taken))
             raise
         finally:
             self._taken = []
         for one in taken:
-            self._places[one.worker].saved = one.saved
-            self._ledger.trained(len(one.segment))
-        self._history.took(taken, self.agent.version)
+            self._crew.places[one.worker].saved = one.saved
+            self._crew.ledger.trained(len(one.segment))
+        self._crew.history.took(taken, self.agent.version)
         return sorted(taken, key=lambda one: one.worker)  # so that it does not matter who was the fastest
 
     def synchronize_models(self) -> bool:
@@ -211,34 +188,29 @@ class ParallelManager:
 
     def give_back(self, steps: int) -> None:
         """Say that so many moves that were collected are not trained on, because the learner was stopped."""
-        self._ledger.give_back(steps)
+        self._crew.ledger.give_back(steps)
 
     def save_games(self) -> list[SavedGames]:
         """Return the games of each worker as they stood after the last segment that was collected."""
-        return [place.saved for place in self._places]
+        return [place.saved for place in self._crew.places]
 
     # Control
 
     def pause(self) -> None:
         """Let the workers rest, in the middle of a segment if need be."""
-        self._command_all(Kind.PAUSE)
-        self._paused = True
+        self._check_running()
+        self._crew.command(Kind.PAUSE)
 
     def resume(self) -> None:
         """Let the workers play on."""
-        self._command_all(Kind.RESUME)
-        self._paused = False
+        self._check_running()
+        self._crew.command(Kind.RESUME)
 
     def reset(self) -> None:
         """Begin new games everywhere; what is under way of the old ones is discarded."""
         self._check_running()
-        first = next_number(place.played for place in self._places)
-        games = begin_games(self.config, len(self._places), first)
-        for place, begun in zip(self._places, games, strict=True):
-            place.saved = place.played = begun
-            place.owed = 0
-            if place.phase == "running":
-                self._send_games(place)
+        first = next_number(place.played for place in self._crew.places)
+        self._crew.begin(begin_games(self.config, len(self._crew.places), first))
         self._discard_waiting("reset")
 
     def supervise(self, timeout: float = 0.0) -> None:
@@ -247,16 +219,7 @@ class ParallelManager:
         The same exception three times in workers that had delivered nothing yet is a WorkerError.
         """
         self._check_running()
-        for place in self._places:
-            if place.is_due():
-                self._launch(place)
-        due = [place.due_at - time.monotonic() for place in self._places if place.process is None]
-        sentinels = [place.process.sentinel for place in self._places if place.process is not None]
-        self._communicator.wait(sentinels, min([timeout, *due]))
-        for place in self._places:
-            if place.process is not None:
-                self._look_at(place)
-        self._history.looked(len(self._queue))
+        self._crew.supervise(timeout)
 
     # What is known
 
@@ -268,18 +231,18 @@ class ParallelManager:
     @property
     def workers(self) -> list[WorkerStatus]:
         """What is known of each worker now."""
-        return [self._status(place) for place in self._places]
+        known = [self._crew.status(place) for place in self._crew.places]
+        return known if self._running else [replace(status, state="stopped") for status in known]
 
     def account(self) -> Account:
         """Return where every move has gone; ConservationError if one is missing or counted twice."""
         asked_for = {}
-        for place in self._places:
-            if place.process is not None:
-                # Its own count first: what it makes after that is not expected to be anywhere.
-                self._ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
-                asked_for[place.worker] = self._communicator.steps_asked_for(place.worker, self._streams)
-        queued = sum(len(one.segment) for one in (*self._queue, *self._taken))
-        return self._ledger.check(queued=queued, asked_for=asked_for)
+        for place in self._crew.there():
+            # Its own count first: what it makes after that is not expected to be anywhere.
+            self._crew.ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
+            asked_for[place.worker] = self._communicator.steps_asked_for(place.worker, self._streams)
+        queued = sum(len(one.segment) for one in (*self._crew.queue, *self._taken))
+        return self._crew.ledger.check(queued=queued, asked_for=asked_for)
 
     def get_statistics(self) -> dict[str, Any]:
         """Return everything that is counted and measured, as plain values."""
@@ -290,21 +253,21 @@ class ParallelManager:
             "is_serial": self._serial_since is not None,
             "active_workers": _active(workers),
             "total_steps_collected": account.trained,
-            "total_episodes_collected": self._history.games,
-            "queue_size": len(self._queue),
-            "queue_depth": list(self._history.queue_depth),
+            "total_episodes_collected": self._crew.history.games,
+            "queue_size": len(self._crew.queue),
+            "queue_depth": list(self._crew.history.queue_depth),
             "steps": {
                 "generated": account.generated,
                 "trained": account.trained,
                 "in_flight": account.in_flight,
                 "discarded": dict(account.discarded),
             },
-            "policy_lag": dict(sorted(self._history.lags.items())),
-            "replacement_seconds": list(self._history.replacement_seconds),
+            "policy_lag": dict(sorted(self._crew.history.lags.items())),
+            "replacement_seconds": list(self._crew.history.replacement_seconds),
             "synchronization": asdict(self._synchronizer.statistics()),
             "channels": [asdict(channel) for channel in self._communicator.status()],
             "worker_stats": [asdict(worker) for worker in workers],
-            "worker_seconds": [self._seconds(place) for place in self._places],
+            "worker_seconds": [self._crew.seconds(place) for place in self._crew.places],
         }
 
     def metrics(self) -> dict[str, float]:
@@ -323,11 +286,11 @@ class ParallelManager:
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
             **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS[:-2]},
-            **self._history.lap(),
+            **self._crew.history.lap(),
         }
-        for place in self._places:
-            if place.process is not None:
-                self._history.mark(place.worker, self._communicator.word(place.worker, Word.BUSY_NANOSECONDS))
+        for place in self._crew.there():
+            busy = self._communicator.word(place.worker, Word.BUSY_NANOSECONDS)
+            self._crew.history.mark(place.worker, busy)
         return metrics
 
     # Inside: collecting
@@ -340,7 +303,7 @@ class ParallelManager:
         self._check_running()
         if target_steps < 1:
             raise ValueError(f"target_steps is {target_steps}, expected at least 1")
-        if self._paused:
+        if self._crew.paused:
             raise RuntimeError("the workers are paused; call resume() first")
         if self.agent.version - self._synchronizer.version > self._oldest:
             raise RuntimeError(
@@ -350,25 +313,25 @@ class ParallelManager:
 
     def _take(self, taken: list[WorkerSegment], target_steps: int) -> None:
         """Move segments from the queue to those taken, until there are enough; drop those too old."""
-        while self._queue and sum(len(one.segment) for one in taken) < target_steps:
-            one = self._queue.popleft()
+        while self._crew.queue and sum(len(one.segment) for one in taken) < target_steps:
+            one = self._crew.queue.popleft()
             if self.agent.version - one.version > self._oldest:
-                self._ledger.discard_queued(len(one.segment), "stale")
+                self._crew.ledger.discard_queued(len(one.segment), "stale")
             else:
                 taken.append(one)
 
     def _discard_waiting(self, reason: str) -> None:
-        for one in (*self._taken, *self._queue):
-            self._ledger.discard_queued(len(one.segment), reason)
+        for one in (*self._taken, *self._crew.queue):
+            self._crew.ledger.discard_queued(len(one.segment), reason)
         self._taken.clear()
-        self._queue.clear()
+        self._crew.queue.clear()
 
     def _ask(self, steps: int, wanted: int, taken: Sequence[WorkerSegment]) -> None:
         """See to it that so many segments wait or are asked for, by turns of all workers."""
-        reliable = [place for place in self._places if place.can_be_relied_on()]
-        waiting = Counter(one.worker for one in self._queue)
+        reliable = [place for place in self._crew.places if place.can_be_relied_on()]
+        waiting = Counter(one.worker for one in self._crew.queue)
         share = Counter(one.worker for one in taken) + waiting
-        for _ in range(wanted - len(self._queue) - sum(place.owed for place in reliable)):
+        for _ in range(wanted - len(self._crew.queue) - sum(place.owed for place in reliable)):
             if reliable:
                 least = min(reliable, key=lambda place: (share[place.worker] + place.owed, place.worker))
                 least.owed += 1
@@ -382,12 +345,12 @@ class ParallelManager:
 
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
         """Play a segment of a worker's games in this process."""
-        place = self._places[turn % len(self._places)]
+        place = self._crew.places[turn % len(self._crew.places)]
         self_play = SelfPlay.restore(place.played, self.config.env)
         collected = self_play.rollout(self.agent, steps, before_step=before_wait)
         place.played = self_play.save()
-        self._ledger.played_here(len(collected.segment))
-        self._history.serial_steps += len(collected.segment)
+        self._crew.ledger.played_here(len(collected.segment))
+        self._crew.history.serial_steps += len(collected.segment)
         return WorkerSegment(
             collected.segment,
             collected.results,
@@ -415,208 +378,10 @@ class ParallelManager:
     def _publish(self) -> None:
         self._synchronizer.publish(self.agent.network, self.agent.version)
 
-    # Inside: processes
-
-    def _command_all(self, command: Kind) -> None:
-        self._check_running()
-        for place in self._places:
-            if place.phase == "running":
-                self._communicator.send_command(place.worker, command)
-
-    def _launch(self, place: Place) -> None:
-        """Start a process in a place; a machine that cannot is one more reason to wait and try again."""
-        try:
-            end = self._communicator.open(place.worker, place.incarnation + 1)
-        except OSError as error:  # no memory
-            self._notice(f"worker {place.worker} cannot be started ({error}); {self._then(place)}")
-            return
-        process = self._context.Process(
-            target=work,
-            args=(
-                self._worker,
-                end,
-                self._synchronizer.reader(),
-                self.config,
-                _workers_numerics(self.agent),
-                *self._worker_arguments,
-            ),
-            name=f"keisei worker {place.worker}",
-            daemon=True,
-        )
-        try:
-            _ensure_fork_server()
-            process.start()
-        except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
-            self._communicator.close(place.worker)
-            self._notice(f"worker {place.worker} cannot be started ({error}); {self._then(place)}")
-            return
-        end.close()
-        self._ledger.begin(place.worker)
-        self._history.mark(place.worker, 0)
-        place.started(process)
-
-    def _look_at(self, place: Place) -> None:
-        """Take in what a worker has sent; find out whether it is gone."""
-        process = place.process
-        assert process is not None
-        died = not process.is_alive()  # before reading: what it sent before it died is read
-        try:
-            for kind, body in self._communicator.receive(place.worker):
-                self._hear(place, kind, body)
-                if place.process is None:
-                    return
-        except EOFError:
-            process.join(1.0)
-            died = True
-        except DamagedError as error:
-            self._replace(place, "damaged", f"sent something damaged ({error})")
-            return
-        beats = self._communicator.word(place.worker, Word.BEATS)
-        if died:
-            self._replace(place, "died", f"died ({cause_of_death(process.exitcode)})")
-        elif place.is_silent(beats, self._timeout):
-            seconds = place.patience(self._timeout)
-            self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
-
-    def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
-        """Act on a message of a worker; DamagedError if it is none that it can have to say now."""
-        worker = place.worker
-        if kind is Kind.READY:
-            if place.phase != "starting":
-                raise DamagedError("READY, though it was ready")
-            was_on_trial, seconds = place.on_trial, place.is_ready()
-            if seconds is not None:
-                self._history.replacement_seconds.append(seconds)
-            if was_on_trial:
-                self._notice(f"worker {worker} is back")
-            self._send_games(place)
-            if self._paused:
-                self._communicator.send_command(worker, Kind.PAUSE)
-        elif kind is Kind.GAMES_TAKEN:
-            if not place.games_sent:
-                raise DamagedError("GAMES_TAKEN, though it was sent none")
-            place.games_sent -= 1
-            self._communicator.void_tickets(worker)
-            self._ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
-            self._ledger.abandon(worker, "reset")
-        elif kind is Kind.SEGMENT:
-            self._receive_segment(place, self._communicator.take_segment(worker, body))
-        elif kind is Kind.FAILED:
-            failure = read_failure(body)
-            place.last_error = failure.traceback
-            at_start = not place.has_delivered
-            self._replace(place, "failed", f"failed ({failure.error})")
-            if at_start:
-                self._start_failures[failure.error] += 1
-                if self._start_failures[failure.error] >= _SAME_FAILURES:
-                    raise WorkerError(failure)
-        elif kind is not Kind.STOPPED:
-            raise DamagedError(f"{kind.name}, which only the learner says")
-
-    def _receive_segment(self, place: Place, one: WorkerSegment) -> None:
-        steps = len(one.segment)
-        self._ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
-        self._ledger.delivered(place.worker, steps)
-        if place.games_sent:  # it was played before the worker heard of other games
-            self._ledger.discard_queued(steps, "reset")
-            return
-        self._queue.append(one)
-        place.played = one.saved
-        place.owed = max(0, place.owed - 1)
-        place.has_delivered = True
-        self._start_failures.clear()
-
-    def _send_games(self, place: Place) -> None:
-        place.games_sent += 1
-        self._communicator.send_games(place.worker, place.played)
-
-    def _replace(self, place: Place, reason: str, what: str) -> None:
-        """Remove a worker's process and say so, and when there will be another one."""
-        version = self._communicator.word(place.worker, Word.WEIGHTS_VERSION)
-        game = self._communicator.word(place.worker, Word.GAME_NUMBER)
-        self._remove(place, reason)
-        then = self._then(place)
-        self._notice(f"worker {place.worker} {what} in game {game} with weights version {version}; {then}")
-
-    def _then(self, place: Place) -> str:
-        """Decide how it goes on in a place without a process, and say it."""
-        seconds, limits = place.ended(), self._supervision
-        if seconds is not None:
-            self._history.restarts += 1
-            return f"restart {place.restarts} in {seconds:g} s"
-        return (
-            f"given up after {limits.restarts} restarts in {limits.window_seconds / 60:g} minutes, "
-            f"tried again in {limits.retry_seconds:g} s"
-        )
-
-    def _remove(self, place: Place, reason: str) -> None:
-        """End a process, if it has not ended, and count what it has done."""
-        process, worker = place.process, place.worker
-        assert process is not None
-        process.kill()
-        process.join(_LEAVE_SECONDS)
-        self._history.ended(self._status(place))
-        self._ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
-        self._ledger.end(worker, reason)
-        self._communicator.close(worker)
-        place.process = None
-        if process.exitcode is not None:
-            process.close()
-
-    def _seconds(self, place: Place) -> dict[str, float]:
-        """Return what the process in a place has spent its time with, nothing if there is none."""
-        if place.process is None:
-            return {}
-        return {
-            name.removesuffix("_NANOSECONDS").lower(): self._communicator.word(place.worker, word) / 1e9
-            for name, word in Word.__members__.items()
-            if name.endswith("_NANOSECONDS")
-        }
-
-    def _status(self, place: Place) -> WorkerStatus:
-        steps, games, version = self._history.totals[place.worker]
-        utilization = 0.0
-        state, pid = place.state(Activity.STARTING), None
-        if place.process is not None:
-            words = {word: self._communicator.word(place.worker, word) for word in Word}
-            steps, games = steps + words[Word.STEPS], games + words[Word.GAMES]
-            version = max(version, words[Word.WEIGHTS_VERSION])
-            utilization = self._history.utilization(place.worker, words[Word.BUSY_NANOSECONDS])
-            state, pid = place.state(Activity(words[Word.STATE])), place.process.pid
-        return WorkerStatus(
-            worker=place.worker,
-            state=state if self._running else "stopped",
-            incarnation=place.incarnation,
-            pid=pid,
-            utilization=utilization,
-            steps=steps,
-            games=games,
-            weights_version=version,
-            restarts=place.restarts,
-            memory_bytes=resident_bytes(pid),
-            last_error=place.last_error,
-        )
-
 
 def _active(workers: Sequence[WorkerStatus]) -> int:
     """Return how many workers play or could."""
     return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
-
-
-def _ensure_fork_server() -> None:
-    """Start the fork server, if there is none, deaf to what a terminal sends to every process of the run.
-
-    By itself it is so only against SIGINT, and only after it has loaded torch.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        for start in (resource_tracker.ensure_running, forkserver.ensure_running):
-            signal.pthread_sigmask(
-                signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP)
-            )  # the tracker unblocks one
-            start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:

@@ -19,6 +19,11 @@ from keisei.training.rollout import SavedGames
 
 _LONGEST_LOOK = 1.0  # seconds of silence that one look can find; a learner that slept must not blame others
 
+_STATES: dict[int | None, State] = {
+    Activity.WAITING: "waiting",
+    Activity.PLAYING: "playing",
+    Activity.PAUSED: "paused",
+}
 Phase = Literal["starting", "running", "restarting", "given up"]
 
 
@@ -127,16 +132,11 @@ class Place:
         """Return how many seconds of silence are too many now, timeout being those of one that runs."""
         return self._limits.start_seconds if self.phase == "starting" else timeout
 
-    def state(self, activity: Activity) -> State:
-        """Return the state in a word, activity being what the process says of itself."""
+    def state(self, activity: int | None) -> State:
+        """Return the state in a word, activity being what the process says of itself, if there is one."""
         if self.phase != "running":
             return self.phase
-        return {
-            Activity.STARTING: "starting",
-            Activity.WAITING: "waiting",
-            Activity.PLAYING: "playing",
-            Activity.PAUSED: "paused",
-        }[activity]  # type: ignore[return-value]
+        return _STATES.get(activity, "starting")
 
 
 def cause_of_death(exitcode: int | None) -> str:

@@ -19,8 +19,9 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.training.parallel.account import Account
 from keisei.training.parallel.communication import WorkerSegment
-from keisei.training.parallel.parallel_manager import ParallelManager, begin_games, number_of_workers
+from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.place import Supervision
+from keisei.training.parallel.plan import begin_games, number_of_workers
 from keisei.training.rollout import GameResult, Played, SavedGames, SelfPlay
 
 GAMES = 4  # of each worker

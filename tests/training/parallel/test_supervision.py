@@ -27,7 +27,7 @@ from parallel_play import (
     worker_processes,
 )
 
-from keisei.training.parallel.parallel_manager import WorkerError
+from keisei.training.parallel.crew import WorkerError
 from keisei.training.parallel.place import Supervision
 
 # ------------------------------------------------------------------------ one that goes wrong is replaced
