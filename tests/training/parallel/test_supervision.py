@@ -287,6 +287,7 @@ def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
             assert sum(len(one.segment) for one in played) == 2 * SEGMENT
             assert all(manager.agent.version - one.version <= 1 for one in played)
             manager.account()
+            manager.look_until(lambda: len(manager.pids()) == 2)
             victims = manager.pids() if attempt % 2 else [choose.choice(manager.pids())]
             number = signal.SIGSEGV if attempt % 3 == 2 else signal.SIGKILL
             for pid in victims:
