@@ -91,6 +91,10 @@ class DamagedError(ValueError):
     """What a worker sent is not what it was asked for, or not what it had computed."""
 
 
+class LearnerGoneError(Exception):
+    """The learner has ended, or has given this process up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """Leave to play a segment of so many moves in every game, with weights not older than these."""
@@ -230,7 +234,10 @@ class WorkerEnd:
         """Return the messages that are here or come within so many seconds."""
         if not select.select([self._wire.socket], [], [], timeout)[0]:
             return []
-        return self._wire.receive()
+        try:
+            return self._wire.receive()
+        except EOFError as error:
+            raise LearnerGoneError from error
 
     def memory_of(self, ticket: Ticket) -> memoryview | None:
         """Return where the segment of a ticket goes; None if it goes through the socket."""
@@ -261,12 +268,17 @@ class WorkerEnd:
             *(len(part) for part in parts),
         )
         header = _HEADER.pack(*fields, _checksum(fields, *parts, memory))
-        self._wire.send(Kind.SEGMENT, header, *parts, *(() if self._slot_bytes else (memory,)))
+        self._send(Kind.SEGMENT, header, *parts, *(() if self._slot_bytes else (memory,)))
 
     def report(self, kind: Kind, failure: Failure | None = None) -> None:
         """Send a message without a segment."""
-        body = b"" if failure is None else json.dumps([failure.error, failure.traceback]).encode()
-        self._wire.send(kind, body)
+        self._send(kind, b"" if failure is None else json.dumps([failure.error, failure.traceback]).encode())
+
+    def _send(self, kind: Kind, *parts: bytes | memoryview) -> None:
+        try:
+            self._wire.send(kind, *parts)
+        except ConnectionError as error:
+            raise LearnerGoneError from error
 
 
 class _Channel:
@@ -391,6 +403,10 @@ class WorkerCommunicator:
     def grant(self, worker: int, steps: int, version: int) -> bool:
         """Ask a worker for a segment; False if its channel is full."""
         return self._channels[worker].grant(steps, version)
+
+    def has_tickets(self, worker: int) -> bool:
+        """Tell whether a worker has been asked for segments that it has not delivered."""
+        return self._channels[worker].steps_asked_for(1) > 0
 
     def steps_asked_for(self, worker: int, streams: int) -> int:
         """Return how many moves the tickets of a worker with so many games come to."""

@@ -12,6 +12,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.numerics import Numerics
 from keisei.training.parallel.account import Ledger
 from keisei.training.parallel.communication import (
+    Activity,
     DamagedError,
     Failure,
     Kind,
@@ -190,12 +191,22 @@ class Crew:
         except DamagedError as error:
             self._replace(place, "damaged", f"sent something damaged ({error})")
             return
-        beats = self._communicator.word(place.worker, Word.BEATS)
         if died:
             self._replace(place, "died", f"died ({cause_of_death(process.exitcode)})")
-        elif place.is_silent(beats, self._timeout):
+        elif place.is_silent(self._sign_of_life(place.worker), self._timeout):
             seconds = place.patience(self._timeout)
             self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
+
+    def _sign_of_life(self, worker: int) -> int:
+        """Return a number that changes as long as a worker does what it should.
+
+        Beats alone will not do for one that says it waits although it was asked to play: that one has to
+        deliver.
+        """
+        waits = self._communicator.word(worker, Word.STATE) == Activity.WAITING
+        if waits and self._communicator.has_tickets(worker):
+            return -1 - self._communicator.word(worker, Word.STEPS)
+        return self._communicator.word(worker, Word.BEATS)
 
     def _hear(self, place: Place, kind: Kind, body: bytes) -> None:
         """Act on a message of a worker; DamagedError if it is none that it can have to say now."""
@@ -253,9 +264,10 @@ class Crew:
         """Remove a worker's process and say so, and when there will be another one."""
         version = self._communicator.word(place.worker, Word.WEIGHTS_VERSION)
         game = self._communicator.word(place.worker, Word.GAME_NUMBER)
+        has_played = self._communicator.word(place.worker, Word.STEPS) > 0
         self._remove(place, reason)
-        then = self._then(place)
-        self._notice(f"worker {place.worker} {what} in game {game} with weights version {version}; {then}")
+        when = f"in game {game} with weights version {version}" if has_played else "before its first move"
+        self._notice(f"worker {place.worker} {what} {when}; {self._then(place)}")
 
     def _then(self, place: Place) -> str:
         """Decide how it goes on in a place without a process, and say it."""

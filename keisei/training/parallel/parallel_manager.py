@@ -98,6 +98,7 @@ class ParallelManager:
         )
         self._running = self._ended = False
         self._taken: list[WorkerSegment] = []  # from the queue, by a collection that is under way
+        self._steps = self._longest  # moves of each game in the segments that are asked for
         self._serial_since: float | None = None
 
     # Start and end
@@ -109,7 +110,8 @@ class ParallelManager:
         self._running = True
         atexit.register(self.shutdown)
         try:
-            self._publish()
+            if self._synchronizer.version < self.agent.version:
+                self._publish()
             while any(place.phase in ("starting", "restarting") for place in self._crew.places):
                 before_wait()
                 self.supervise(_LOOK_SECONDS)
@@ -220,6 +222,7 @@ class ParallelManager:
         """
         self._check_running()
         self._crew.supervise(timeout)
+        self._grant()
 
     # What is known
 
@@ -327,7 +330,7 @@ class ParallelManager:
         self._crew.queue.clear()
 
     def _ask(self, steps: int, wanted: int, taken: Sequence[WorkerSegment]) -> None:
-        """See to it that so many segments wait or are asked for, by turns of all workers."""
+        """See to it that so many segments, of so many moves, wait or are owed, by turns of all workers."""
         reliable = [place for place in self._crew.places if place.can_be_relied_on()]
         waiting = Counter(one.worker for one in self._crew.queue)
         share = Counter(one.worker for one in taken) + waiting
@@ -335,13 +338,19 @@ class ParallelManager:
             if reliable:
                 least = min(reliable, key=lambda place: (share[place.worker] + place.owed, place.worker))
                 least.owed += 1
+        self._steps = steps
+        self._grant()
+
+    def _grant(self) -> None:
+        """Ask the workers for what they owe, as far as there is room for it."""
         tickets = {channel.worker: channel.tickets for channel in self._communicator.status()}
+        waiting = Counter(one.worker for one in self._crew.queue)
         limit = self.config.training.parallel.queue_maxsize
-        for place in reliable:
+        for place in self._crew.places:
             if place.phase == "running" and not place.games_sent:
                 under_way = waiting[place.worker] + tickets[place.worker]
                 for _ in range(min(place.owed - tickets[place.worker], limit - under_way)):
-                    self._communicator.grant(place.worker, steps, self._synchronizer.version)
+                    self._communicator.grant(place.worker, self._steps, self._synchronizer.version)
 
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
         """Play a segment of a worker's games in this process."""

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 from multiprocessing import forkserver, parent_process
 from multiprocessing.connection import wait
 from typing import Any
@@ -28,6 +29,7 @@ from keisei.training.parallel.communication import (
     Activity,
     Failure,
     Kind,
+    LearnerGoneError,
     Ticket,
     Word,
     WorkerEnd,
@@ -174,11 +176,12 @@ def work(
     torch.set_num_threads(1)
     try:
         worker(end, weights, config, numerics, *arguments).run()
-    except (EOFError, ConnectionError):
-        pass  # the learner is gone, or has given this process up
+    except LearnerGoneError:
+        pass
     except BaseException as error:
         last_line = traceback.format_exception_only(error)[-1].strip()
-        end.report(Kind.FAILED, Failure(last_line, traceback.format_exc()))
+        with suppress(LearnerGoneError):
+            end.report(Kind.FAILED, Failure(last_line, traceback.format_exc()))
         sys.exit(1)
 
 

@@ -18,7 +18,7 @@ class SharedMemory:
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size, self._fd = size, -1
         available = _available_bytes()
         if size > available:  # the kernel would give what it has, and then kill somebody
             raise OSError(
@@ -41,6 +41,9 @@ class SharedMemory:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
     def __getstate__(self) -> tuple[int, Any]:
         return self.size, DupFd(self._fd)  # a number that is valid in the process that is being started

@@ -119,6 +119,15 @@ def _truncated_frame(worker: FaultyWorker) -> None:
     worker.wire.socket.sendall(struct.pack("<IB", 400, Kind.SEGMENT) + bytes(100))
 
 
+def _endless_frame(worker: FaultyWorker) -> None:
+    """Say that more follows than ever will, and go on."""
+    worker.wire.socket.sendall(struct.pack("<IB", 1_000_000, Kind.SEGMENT) + bytes(100))
+
+
+def _end_of_a_file(_: FaultyWorker) -> None:
+    raise EOFError("of its own")
+
+
 def _half_a_message(worker: FaultyWorker) -> None:
     worker.wire.socket.sendall(struct.pack("<IB", 100_000, Kind.SEGMENT) + bytes(50_000))
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -197,6 +206,8 @@ FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
     "close": _close,
     "garbage": _garbage,
     "truncated frame": _truncated_frame,
+    "endless frame": _endless_frame,
+    "end of a file": _end_of_a_file,
     "half a message": _half_a_message,
     "short header": _short_header,
     "flood": _flood,

@@ -34,6 +34,7 @@ from keisei.training.parallel.communication import (
     DamagedError,
     Failure,
     Kind,
+    LearnerGoneError,
     Ticket,
     Word,
     WorkerCommunicator,
@@ -201,13 +202,15 @@ def test_a_worker_that_is_gone_is_an_end_of_file_after_its_last_words(line: Line
         line.learner.receive(4)
 
 
-def test_a_learner_that_is_gone_is_an_end_of_file_for_the_worker() -> None:
+def test_a_learner_that_is_gone_is_told_from_other_errors() -> None:
     line = Line(shared=True)
     line.learner.send_command(4, Kind.PAUSE)
     line.learner._channels[4].wire.socket.close()
     assert line.end.receive(1.0) == [(Kind.PAUSE, b"")]
-    with pytest.raises(EOFError):
+    with pytest.raises(LearnerGoneError):
         line.end.receive(1.0)
+    with pytest.raises(LearnerGoneError):
+        line.end.report(Kind.STOPPED)
     line.end.close()
 
 
@@ -452,6 +455,14 @@ def test_half_a_message_of_one_that_is_stopped_then_is_given_up_with_it() -> Non
         assert [manager.epoch() for _ in range(3)] == undisturbed(2, 3)
         assert "gave no sign of life for 0.6 s" in manager.notices[0]
         assert discarded(manager.account()) == {"hung": 5 * GAMES}
+
+
+def test_one_that_beats_but_never_comes_to_the_end_of_its_message_is_replaced() -> None:
+    config = small_config(2, worker_timeout=0.6)
+    with Workers(config, Fault("endless frame", MOVES + 5, worker=1)) as manager:
+        assert [manager.epoch() for _ in range(3)] == undisturbed(2, 3)
+        assert "gave no sign of life for 0.6 s" in manager.notices[0]
+        assert discarded(manager.account()) == {"hung": SEGMENT}
 
 
 def test_one_that_sends_without_end_is_replaced() -> None:
