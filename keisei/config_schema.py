@@ -121,7 +121,7 @@ class ParallelConfig(Room):
     )
     worker_timeout: float = Field(
         30.0,
-        gt=0,
+        ge=0.5,
         description="seconds of silence after which a worker is replaced",
         validation_alias=AliasChoices("worker_timeout", "timeout_seconds"),
     )

@@ -218,12 +218,17 @@ def print_training(turns: dict[str, list[Turn]]) -> None:
 
 
 def plot(turns: dict[str, list[Turn]], counts: Sequence[int], title: str, path: Path) -> None:
-    """Draw speed and efficiency over the number of workers."""
+    """Draw speed, efficiency and memory over the number of workers."""
     import matplotlib.pyplot as plt  # here: nobody else needs it
 
     speeds = [median(turns[f"{count} workers"], lambda turn: turn.speed) for count in counts]
+    memory = [median(turns[f"{count} workers"], lambda turn: turn.memory_bytes) / 1e6 for count in counts]
     ideal = [speeds[0] / counts[0] * min(count, cores()) for count in counts]
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, (axes, middle, right) = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
+    middle.plot(counts, [speed / best for speed, best in zip(speeds, ideal, strict=True)], "o-")
+    middle.set(xlabel="workers", title="efficiency", xticks=list(counts), ylim=(0, 1.1))
+    right.plot(counts, memory, "o-")
+    right.set(xlabel="workers", title="memory of the workers, MB", xticks=list(counts), ylim=(0, None))
     axes.plot(counts, speeds, "o-", label="workers")
     axes.plot(counts, ideal, ":", color="gray", label=f"the first × workers, up to {cores()} cores")
     for name, color in zip(list(turns)[:3], ("tab:red", "tab:orange", "tab:green"), strict=True):
@@ -251,6 +256,8 @@ def parsed() -> argparse.Namespace:
         _, channels = (int(part) for part in arguments.network.split("x"))
         if arguments.workers[0] < 1 or min(arguments.rounds, arguments.games, arguments.steps, channels) < 1:
             raise ValueError
+        if EPOCH % arguments.games:
+            parser.error(f"--games is {arguments.games}, expected a number that divides {EPOCH}")
     except ValueError:
         parser.error("expected numbers from 1 on: --workers 1,2 --network 3x32 --games 64 --steps 64")
     return arguments

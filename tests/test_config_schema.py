@@ -46,7 +46,7 @@ def test_every_setting_is_described_and_names_what_it_refuses(row: Setting) -> N
         ("training.normalize_advantages", "perhaps", "given perhaps, expected true or false"),
         ("training.parallel.num_workers", 0, "given 0, expected a whole number >= 1 or auto"),
         ("training.parallel.num_workers", True, "given true, expected a whole number >= 1 or auto"),
-        ("training.parallel.worker_timeout", 0, "given 0, expected a number > 0"),
+        ("training.parallel.worker_timeout", 0, "given 0, expected a number >= 0.5"),
         ("env.declaration", "28", "given 28, expected 27, 24, try or off"),
         ("env.declaration", False, "given false, expected 27, 24, try or off"),
         ("evaluation.games", 5, "given 5, expected a whole number >= 2, <= 100000, multiple of 2"),

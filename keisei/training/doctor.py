@@ -52,7 +52,9 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
 
 def _collecting(config: AppConfig, agent: PPOAgent) -> str:
     """Measure who collects faster, this process or workers, in turns, and say what a run would take."""
-    training = config.training
+    in_turns = {"parallel": config.training.parallel.model_copy(update={"max_policy_lag": 0})}
+    training = config.training.model_copy(update=in_turns)
+    config = config.model_copy(update={"training": training})
     workers = number_of_workers(config)
     alone = SelfPlay.begin(config.env, games=training.games, seed=config.run.seed)
     steps = -(-training.steps_per_epoch // training.games)

@@ -178,7 +178,7 @@ def _train(
             stack.callback(games.shutdown)
         loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
         code, end = _outcome(loop, games, directory)
-        loop.close_account()
+        loop.end_workers()
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif trainer.config.run.console != "off":
@@ -199,13 +199,11 @@ def _outcome(
         except Interrupted as interruption:
             loop.save_between_epochs()
             return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
-        except OSError as error:  # a full disk, a closed pipe
+        except (OSError, OverflowError, WorkerError) as error:  # a full disk, a closed pipe, weights, workers
+            if isinstance(error, WorkerError):
+                traceback.print_exception(error)
             loop.save_between_epochs()
             return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
-    except WorkerError as error:
-        loop.save_between_epochs()
-        traceback.print_exception(error)
-        return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})

@@ -33,7 +33,7 @@ from keisei.training.trainer import Trainer, game_metrics
 class TrainingLoopManager:
     """Collects, learns, evaluates, records and saves, in this order.
 
-    games: who plays, this process or workers, which are started and shut down by the caller.
+    games: who plays, this process or workers, which the caller has started.
     """
 
     def __init__(
@@ -129,8 +129,8 @@ class TrainingLoopManager:
         """Return the games as they stand after the last whole epoch."""
         return self._games.save_games() if isinstance(self._games, ParallelManager) else [self._games.save()]
 
-    def close_account(self) -> None:
-        """At the end, tell where all the moves went that workers made."""
+    def end_workers(self) -> None:
+        """At the end, shut the workers down and tell where all the moves went that they made."""
         if isinstance(self._games, ParallelManager):
             untrained = self._games.account().trained - (self.trainer.steps - self._first_step)
             self._games.give_back(untrained)

@@ -119,7 +119,8 @@ def test_workers_and_their_fork_server_killed_at_random_moments_change_nothing(
             time.sleep(0.01)
     assert process.returncode == 0, errors(tmp_path)
     assert kills >= 3
-    assert output(tmp_path).count("died (SIGKILL, probably out of memory) in game") == kills
+    told = output(tmp_path).count("died (SIGKILL, probably out of memory)")
+    assert kills - 1 <= told <= kills  # the last one may have come when the run was over
     assert output(tmp_path).count("died (exit code 255) in game") == 2
     assert_as_undisturbed(the_run(tmp_path), undisturbed)
 
@@ -173,7 +174,7 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
                     time.sleep(0.01)
                 time.sleep(0.3)
             send(process.pid, signum)
-            assert process.wait(10) == 128 + signum, (output(tmp_path), errors(tmp_path))
+            assert process.wait(60) == 128 + signum, (output(tmp_path), errors(tmp_path))
         assert f"stopped by {signum.name}; go on: keisei train --resume" in output(tmp_path)
         assert "Traceback" not in output(tmp_path) + errors(tmp_path)
         assert "died" not in output(tmp_path)

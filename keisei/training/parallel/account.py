@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 # died: with its process. hung: its process was killed because it gave no sign of life. failed: an exception.
 # damaged: header or checksum were wrong. stale: played with weights older than allowed. reset: of games given
-# up by reset(). And at the end of a run, interrupted: collected, but the learner was stopped before it had
-# trained on them. shutdown: under way when the workers were stopped.
-REASONS = ("died", "hung", "failed", "damaged", "stale", "reset", "interrupted", "shutdown")
+# up by reset().
+REASONS = ("died", "hung", "failed", "damaged", "stale", "reset")
+# interrupted: collected, but the learner was stopped before it had trained on them. shutdown: under way when
+# the workers were stopped.
+REASONS_AT_THE_END = ("interrupted", "shutdown")
 
 
 class ConservationError(AssertionError):
@@ -54,7 +56,7 @@ class Ledger:
         self._ended_generated = 0
         self._trained = 0
         self._queued = 0
-        self._discarded: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+        self._discarded: Counter[str] = Counter(dict.fromkeys(REASONS + REASONS_AT_THE_END, 0))
 
     def begin(self, worker: int) -> None:
         """Begin to count for a new process of a worker."""
@@ -100,10 +102,6 @@ class Ledger:
         """Take down that a process has ended, with whatever it was playing."""
         self.abandon(worker, reason)
         self._ended_generated += self._running.pop(worker).generated
-
-    def in_the_making(self, worker: int) -> int:
-        """Return how many moves a process has made that are in no segment yet."""
-        return self._in_the_making(self._running[worker])
 
     def account(self) -> Account:
         """Return how it stands."""

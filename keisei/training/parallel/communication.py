@@ -36,7 +36,7 @@ _RESULT = np.dtype(
 )
 _REASONS = tuple(Reason)
 _LONGEST_BODY = 2**31
-_CHUNK = 2**18
+_CHUNK, _CHUNKS = 2**18, 64
 
 
 class Kind(IntEnum):
@@ -72,7 +72,7 @@ class Word(IntEnum):
     ENV_NANOSECONDS = 7  # of those, by phase
     INFERENCE_NANOSECONDS = 8
     SAMPLING_NANOSECONDS = 9
-    TRANSPORT_NANOSECONDS = 10  # in which it read weights and messages, counted, and delivered segments
+    TRANSPORT_NANOSECONDS = 10  # of the CPU, to read weights and messages, to count and to deliver segments
 
 
 class Activity(IntEnum):
@@ -123,7 +123,7 @@ class WorkerSegment:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The exception that ended a worker: `error` is its last line, type and text."""
+    """The exception that ended a worker: `error` is its type and the first line of its text."""
 
     error: str
     traceback: str
@@ -149,9 +149,12 @@ class _Wire:
         self._outbox = bytearray()
 
     def receive(self) -> list[tuple[Kind, bytes]]:
-        """Return the messages that are here whole, without waiting; EOFError if the other end is gone."""
+        """Return the messages that are here whole, without waiting; EOFError if the other end is gone.
+
+        One call takes so much and no more, so that one who sends without end does not keep the reader.
+        """
         ended = False
-        while True:
+        for _ in range(_CHUNKS):
             try:
                 data = self.socket.recv(_CHUNK, socket.MSG_DONTWAIT)
             except BlockingIOError:
@@ -380,11 +383,6 @@ class WorkerCommunicator:
         self._slots, self._shared = slots, shared
         self._slot_bytes = -(-slot_bytes // 64) * 64
         self._channels: dict[int, _Channel] = {}
-
-    @property
-    def slot_bytes(self) -> int:
-        """The size of the largest segment that can travel."""
-        return self._slot_bytes
 
     def open(self, worker: int, incarnation: int) -> WorkerEnd:
         """Open a channel and return the end that the worker's process is to be started with.

@@ -1,10 +1,13 @@
 """Crew: the workers' processes, started, listened to and replaced. `supervise` is the whole event loop."""
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
@@ -33,7 +36,7 @@ _SAME_FAILURES = 3
 
 
 class WorkerError(RuntimeError):
-    """Workers cannot play: the same exception ended them again and again before they delivered anything."""
+    """Workers cannot play: the same exception ended them again and again before any had delivered a thing."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"workers fail at their start: {failure.error}")
@@ -67,9 +70,14 @@ class Crew:
         self._communicator, self._synchronizer = communicator, synchronizer
         self._start = start
         self._timeout, self._supervision, self._notice = timeout, supervision, notice
-        self._start_failures: Counter[str] = Counter()
+        self._failures_at_start: Counter[str] = Counter()
+        self._anything_delivered = False
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["keisei.training.parallel.self_play_worker"])
+        preload = ["keisei.training.parallel.self_play_worker"]
+        # Else the kernel would take the end of this thread for the end of the process.
+        if threading.current_thread() is threading.main_thread():
+            preload.insert(0, "keisei.training.parallel.fork_server_first")
+        self._context.set_forkserver_preload(preload)
 
     def supervise(self, timeout: float) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send."""
@@ -109,10 +117,13 @@ class Crew:
         for place in self.there():
             self._communicator.send_command(place.worker, Kind.STOP)
         deadline = time.monotonic() + _LEAVE_SECONDS
-        for place in self.there():
-            assert place.process is not None
-            place.process.join(max(0.0, deadline - time.monotonic()))
-            self._remove(place, "shutdown")
+        try:
+            for place in self.there():
+                assert place.process is not None
+                place.process.join(max(0.0, deadline - time.monotonic()))
+        finally:  # also if somebody presses Ctrl-C once more
+            for place in self.there():
+                self._remove(place, "shutdown")
 
     def status(self, place: Place) -> WorkerStatus:
         """Return what is known of a worker now."""
@@ -134,7 +145,7 @@ class Crew:
             steps=steps,
             games=games,
             weights_version=version,
-            restarts=place.restarts,
+            restarts=max(0, place.incarnation),
             memory_bytes=resident_bytes(pid),
             last_error=place.last_error,
         )
@@ -165,7 +176,8 @@ class Crew:
         )
         try:
             _ensure_fork_server()
-            process.start()
+            with _fork_server_answers_within(self._supervision.start_seconds):
+                process.start()
         except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
             self._communicator.close(place.worker)
             self._notice(f"worker {place.worker} cannot be started ({error}); {self._then(place)}")
@@ -174,6 +186,7 @@ class Crew:
         self.ledger.begin(place.worker)
         self.history.mark(place.worker, 0)
         place.started(process)
+        self.history.restarts += place.incarnation > 0
 
     def _look_at(self, place: Place) -> None:
         """Take in what a worker has sent; find out whether it is gone."""
@@ -234,12 +247,10 @@ class Crew:
         elif kind is Kind.FAILED:
             failure = read_failure(body)
             place.last_error = failure.traceback
-            at_start = not place.has_delivered
             self._replace(place, "failed", f"failed ({failure.error})")
-            if at_start:
-                self._start_failures[failure.error] += 1
-                if self._start_failures[failure.error] >= _SAME_FAILURES:
-                    raise WorkerError(failure)
+            self._failures_at_start[failure.error] += 1
+            if not self._anything_delivered and self._failures_at_start[failure.error] >= _SAME_FAILURES:
+                raise WorkerError(failure)
         elif kind is not Kind.STOPPED:
             raise DamagedError(f"{kind.name}, which only the learner says")
 
@@ -254,7 +265,7 @@ class Crew:
         place.played = one.saved
         place.owed = max(0, place.owed - 1)
         place.has_delivered = True
-        self._start_failures.clear()
+        self._anything_delivered = True
 
     def _send_games(self, place: Place) -> None:
         place.games_sent += 1
@@ -273,8 +284,7 @@ class Crew:
         """Decide how it goes on in a place without a process, and say it."""
         seconds, limits = place.ended(), self._supervision
         if seconds is not None:
-            self.history.restarts += 1
-            return f"restart {place.restarts} in {seconds:g} s"
+            return f"restart {place.incarnation + 1} in {seconds:g} s"
         return (
             f"given up after {limits.restarts} restarts in {limits.window_seconds / 60:g} minutes, "
             f"tried again in {limits.retry_seconds:g} s"
@@ -293,6 +303,19 @@ class Crew:
         place.process = None
         if process.exitcode is not None:
             process.close()
+
+
+@contextmanager
+def _fork_server_answers_within(seconds: float) -> Iterator[None]:
+    """Kill a fork server that is stopped or hangs, so that who waits for it inside gets an EOFError."""
+    pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+    if pid is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _ensure_fork_server() -> None:

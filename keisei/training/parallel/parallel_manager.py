@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
@@ -40,9 +41,11 @@ from keisei.training.parallel.status import WorkerStatus
 from keisei.training.rollout import SavedGames, SelfPlay, next_number
 
 _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
-_LEAVE_SECONDS = 2.0  # for a worker to end by itself
-_SAME_FAILURES = 3
 PATIENCE = Supervision()
+
+
+class _ResetError(Exception):
+    """The games that the learner was playing itself were reset."""
 
 
 def say(text: str) -> None:
@@ -112,12 +115,18 @@ class ParallelManager:
         try:
             if self._synchronizer.version < self.agent.version:
                 self._publish()
-            while any(place.phase in ("starting", "restarting") for place in self._crew.places):
+            deadline = time.monotonic() + self._supervision.start_seconds
+            while self._is_starting(time.monotonic() > deadline):
                 before_wait()
                 self.supervise(_LOOK_SECONDS)
         except BaseException:
             self.shutdown()
             raise
+
+    def _is_starting(self, late: bool) -> bool:
+        """Tell whether somebody is still to come; when it is late, only as long as nobody has."""
+        phases = [place.phase for place in self._crew.places if place.can_be_relied_on()]
+        return any(phase != "running" for phase in phases) and not (late and "running" in phases)
 
     def shutdown(self) -> None:
         """Stop the workers, by force where they do not stop by themselves; a second call does nothing."""
@@ -168,7 +177,8 @@ class ParallelManager:
                     self.supervise(_LOOK_SECONDS)
                 else:
                     self._note_serial()
-                    taken.append(self._play_here(steps, len(taken), before_wait))
+                    with suppress(_ResetError):
+                        taken.append(self._play_here(steps, len(taken), before_wait))
                     self.supervise()
         except BaseException:
             self._crew.queue.extendleft(reversed(taken))
@@ -218,7 +228,7 @@ class ParallelManager:
     def supervise(self, timeout: float = 0.0) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send.
 
-        The same exception three times in workers that had delivered nothing yet is a WorkerError.
+        The same exception three times before any worker has delivered anything is a WorkerError.
         """
         self._check_running()
         self._crew.supervise(timeout)
@@ -288,7 +298,7 @@ class ParallelManager:
             "parallel/sync_bytes": sync.bytes,
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
-            **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS[:-2]},
+            **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS},
             **self._crew.history.lap(),
         }
         for place in self._crew.there():
@@ -355,8 +365,15 @@ class ParallelManager:
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
         """Play a segment of a worker's games in this process."""
         place = self._crew.places[turn % len(self._crew.places)]
-        self_play = SelfPlay.restore(place.played, self.config.env)
-        collected = self_play.rollout(self.agent, steps, before_step=before_wait)
+        begin = place.played
+        self_play = SelfPlay.restore(begin, self.config.env)
+
+        def before_step() -> None:
+            before_wait()
+            if place.played is not begin:
+                raise _ResetError
+
+        collected = self_play.rollout(self.agent, steps, before_step=before_step)
         place.played = self_play.save()
         self._crew.ledger.played_here(len(collected.segment))
         self._crew.history.serial_steps += len(collected.segment)

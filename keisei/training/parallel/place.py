@@ -1,6 +1,6 @@
 """A worker's place: its games, and the processes that play them, one after the other.
 
-When to start the next process, and when to stop trying, is decided here; who does it is the manager.
+When to start the next process, and when to stop trying, is decided here; who does it is the crew.
 """
 
 import os
@@ -29,7 +29,7 @@ Phase = Literal["starting", "running", "restarting", "given up"]
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """How patient the manager is.
+    """How patient the crew is with its workers.
 
     restarts: of one worker within window_seconds, after which it is given up; it is tried again after
     retry_seconds. The first restart waits for first_backoff_seconds, and every further one that follows
@@ -46,7 +46,7 @@ class Supervision:
 
 
 class Place:
-    """One of the manager's workers. `process` is there while phase is starting or running."""
+    """One of the crew. `process` is there while phase is starting or running."""
 
     def __init__(
         self, worker: int, saved: SavedGames, limits: Supervision, clock: Callable[[], float] = time.monotonic
@@ -60,7 +60,6 @@ class Place:
         self.owed = 0  # segments that it still has to deliver, asked for or not
         self.games_sent = 0  # and not yet taken
         self.on_trial = False  # it was given up, and its new process has yet to be ready
-        self.restarts = 0
         self.last_error = ""
         self.has_delivered = False  # this incarnation
         self.due_at = clock()  # when to start a process, if there is none
@@ -85,8 +84,10 @@ class Place:
     def ended(self) -> float | None:
         """Note that the process is gone; return the seconds until the next one, None if it is given up."""
         now = self._clock()
-        self.process, self.ended_at = None, now
+        self.process = None
+        self.ended_at = now if self.ended_at is None else self.ended_at
         self._fruitless = 0 if self.has_delivered else self._fruitless + 1
+        self.has_delivered = False  # one that cannot be started delivers nothing either
         while self._restarted_at and self._restarted_at[0] <= now - self._limits.window_seconds:
             self._restarted_at.popleft()
         if self.on_trial or len(self._restarted_at) >= self._limits.restarts:
@@ -99,7 +100,6 @@ class Place:
         wait = min(limits.first_backoff_seconds * 2.0**doublings, limits.longest_backoff_seconds)
         self.due_at = now + wait
         self._restarted_at.append(now)
-        self.restarts += 1
         return wait
 
     def is_ready(self) -> float | None:
@@ -150,7 +150,7 @@ def cause_of_death(exitcode: int | None) -> str:
 
 
 def resident_bytes(pid: int | None) -> int:
-    """Return the memory of a process that is not shared with others' pages on the disk, 0 if not known."""
+    """Return the resident memory of a process, pages that it shares with others included; 0 if not known."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
     except OSError:

@@ -4,7 +4,6 @@ All it knows is in what it has delivered: with each segment go the games as they
 process can take its place and play on as if nothing had happened. It lives no longer than the learner.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -37,10 +36,10 @@ from keisei.training.parallel.communication import (
     read_ticket,
 )
 from keisei.training.parallel.model_sync import WeightsReader
+from keisei.training.parallel.parent_death import die_with_parent
 from keisei.training.rollout import SelfPlay
 
 _BEAT_SECONDS = 0.2  # between two signs of life of a worker that waits
-_PR_SET_PDEATHSIG = 1
 _PHASES = {
     "env": Word.ENV_NANOSECONDS,
     "inference": Word.INFERENCE_NANOSECONDS,
@@ -85,7 +84,7 @@ class SelfPlayWorker:
         """Play the segment of a ticket, with the newest weights, and deliver it."""
         assert self._self_play is not None, "a ticket before the games"
         games = self._self_play.games
-        began_at = time.perf_counter_ns()
+        began_at = time.thread_time_ns()
         version = self._weights.refresh(self.agent.network)
         self.end.write(Word.WEIGHTS_VERSION, version)
         self.end.write(Word.STATE, Activity.PLAYING)
@@ -95,12 +94,12 @@ class SelfPlayWorker:
         memory = memory[: Segment.size(ticket.steps, len(games), PACKED_BYTES)]
         self.agent.clock.lap()
         self._stepped_at = 0
-        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - began_at)
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
         collected = self._self_play.rollout(
             self.agent, ticket.steps, before_step=self.before_step, memory=memory
         )
         self._count_step()
-        ended_at = time.perf_counter_ns()
+        ended_at = time.thread_time_ns()
         self.end.add(Word.GAMES, len(collected.finished))
         for phase, seconds in self.agent.clock.lap().items():
             if phase in _PHASES:
@@ -108,17 +107,17 @@ class SelfPlayWorker:
         self.end.write(Word.STATE, Activity.WAITING)
         saved = self._self_play.save()
         self.end.deliver(ticket, version, memory, len(games), collected.results, saved)
-        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - ended_at)
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - ended_at)
 
     def before_step(self) -> None:
         """Show a sign of life and hear what the learner says, before each move of the games."""
-        began_at = time.perf_counter_ns()
+        began_at = time.thread_time_ns()
         if self._stepped_at:
             self._count_step()
         assert self._self_play is not None
         self.end.write(Word.GAME_NUMBER, self._self_play.games.numbers[0])
         self._hear(0.0)
-        self.end.add(Word.TRANSPORT_NANOSECONDS, time.perf_counter_ns() - began_at)
+        self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
         while self._paused:
             self.end.write(Word.STATE, Activity.PAUSED)
             self._hear(_BEAT_SECONDS)
@@ -179,9 +178,9 @@ def work(
     except LearnerGoneError:
         pass
     except BaseException as error:
-        last_line = traceback.format_exception_only(error)[-1].strip()
+        first_line = " ".join([f"{type(error).__name__}:", *str(error).splitlines()[:1]])
         with suppress(LearnerGoneError):
-            end.report(Kind.FAILED, Failure(last_line, traceback.format_exc()))
+            end.report(Kind.FAILED, Failure(first_line, traceback.format_exc()))
         sys.exit(1)
 
 
@@ -204,4 +203,4 @@ def _die_with_learner() -> None:
     if sys.platform == "linux" and alive_fd is not None:
         os.close(alive_fd)
         forkserver._forkserver._forkserver_alive_fd = None  # type: ignore[attr-defined]
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_parent()

@@ -17,6 +17,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
+from keisei.shogi.vector import VectorGames
 from keisei.training.parallel.account import Account
 from keisei.training.parallel.communication import WorkerSegment
 from keisei.training.parallel.parallel_manager import ParallelManager
@@ -86,6 +87,10 @@ def begun(config: AppConfig) -> list[SavedGames]:
     """New games, whose followers often begin near a mate; so games end in all ways in each segment."""
     games = begin_games(config, number_of_workers(config))
     return [SavedGames(one.games, {"late_starts": NEAR_MATE}) for one in games]
+
+
+def numbers_of(games: Sequence[SavedGames]) -> set[int]:
+    return {number for saved in games for number in VectorGames.restore(saved.games).numbers}
 
 
 class InProcess:

@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -21,6 +21,7 @@ from parallel_play import (
     kill,
     learn,
     new_agent,
+    numbers_of,
     one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
@@ -145,7 +146,7 @@ def expect_two_more_epochs(manager: Workers) -> None:
 
 
 def test_paused_workers_rest_in_the_middle_of_a_segment_and_then_go_on_exactly() -> None:
-    with Workers(small_config(2, max_policy_lag=1, worker_timeout=1.0), slow=0.03) as manager:
+    with Workers(small_config(2, max_policy_lag=1, worker_timeout=1.0), slow=0.08) as manager:
         steps = pause_in_the_middle(manager)
         deadline = time.monotonic() + 1.3  # longer than the timeout: rest is no hang
         while time.monotonic() < deadline:
@@ -163,7 +164,7 @@ def test_paused_workers_rest_in_the_middle_of_a_segment_and_then_go_on_exactly()
 
 
 def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
-    with Workers(small_config(2, max_policy_lag=1), slow=0.03) as manager:
+    with Workers(small_config(2, max_policy_lag=1), slow=0.08) as manager:
         steps = pause_in_the_middle(manager)
         kill(manager.pids()[0], signal.SIGKILL)
         manager.look_until(
@@ -177,10 +178,6 @@ def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
 
 
 # ------------------------------------------------------------------------ reset
-
-
-def numbers_of(games: Sequence[SavedGames]) -> set[int]:
-    return {number for saved in games for number in VectorGames.restore(saved.games).numbers}
 
 
 @pytest.mark.parametrize("use_shared_memory", [True, False])

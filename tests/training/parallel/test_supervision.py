@@ -1,5 +1,6 @@
 """Workers that die, hang or fail, really: they are replaced, and what is played is the same as without."""
 
+import multiprocessing
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ from parallel_play import (
     contents_of,
     discarded,
     kill,
+    numbers_of,
     one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
@@ -28,7 +30,7 @@ from parallel_play import (
 )
 
 from keisei.training.parallel.crew import WorkerError
-from keisei.training.parallel.place import Supervision
+from keisei.training.parallel.place import Place, Supervision
 
 # ------------------------------------------------------------------------ one that goes wrong is replaced
 
@@ -40,7 +42,7 @@ ENDS = [
     ("close", "died", "died (it closed its channel)"),
     ("raise boom", "failed", "failed (RuntimeError: boom)"),
     ("end of a file", "failed", "failed (EOFError: of its own)"),
-    *((hang, "hung", "gave no sign of life for 0.5 s and was killed") for hang in HANGS),
+    *((hang, "hung", "gave no sign of life for 1.5 s and was killed") for hang in HANGS),
 ]
 
 
@@ -48,7 +50,7 @@ ENDS = [
 def test_one_that_goes_wrong_in_the_middle_of_a_segment_is_replaced(
     what: str, reason: str, cause: str
 ) -> None:
-    config = small_config(2, worker_timeout=0.5)
+    config = small_config(2, worker_timeout=1.5)
     with Workers(config, Fault(what, MOVES + 5, worker=1)) as manager:
         epochs = [manager.epoch() for _ in range(3)]
         account = manager.account()
@@ -99,6 +101,60 @@ def test_one_replaced_while_the_learner_learns_plays_on_at_once() -> None:
         # Nothing is collected meanwhile, as during a long update.
         manager.look_until(lambda: manager.queue_size() == 2)
         assert manager.workers[1].incarnation == 1
+
+
+def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
+    from multiprocessing import forkserver
+
+    patience = Supervision(first_backoff_seconds=0.01, start_seconds=2.0)
+    with Workers(small_config(2), supervision=patience) as manager:
+        epochs = [manager.epoch()]
+        kill(forkserver._forkserver._forkserver_pid, signal.SIGSTOP)  # type: ignore[attr-defined]
+        kill(manager.pids()[0], signal.SIGKILL)
+        epochs += [manager.epoch() for _ in range(2)]
+        assert epochs == undisturbed(2, 3)
+
+
+def test_one_that_fails_again_and_again_does_not_end_a_run_in_which_others_play() -> None:
+    faults = [Fault("raise boom", MOVES + 2, worker=1), Fault("raise boom", AT_START, 1, range(1, 1000))]
+    limits = Supervision(restarts=4, first_backoff_seconds=0.01)
+    with Workers(small_config(2), *faults, supervision=limits) as manager:
+        for _ in range(3):
+            manager.epoch()
+        assert [worker.state for worker in manager.workers] == ["waiting", "given up"]
+        assert "given up after 4 restarts" in manager.notices[-1]
+
+
+def test_what_cannot_be_started_is_waited_for_ever_longer() -> None:
+    limits = Supervision(restarts=3, first_backoff_seconds=1.0, window_seconds=100.0)
+    now = [0.0]
+    place = Place(0, begun(small_config())[0], limits, lambda: now[0])
+    place.started(multiprocessing.Process())
+    place.is_ready()
+    place.has_delivered = True
+    assert [place.ended(), place.ended(), place.ended()] == [1.0, 1.0, 2.0]
+    now[0] = 7.0
+    place.started(multiprocessing.Process())
+    assert place.is_ready() == 7.0
+    assert place.incarnation == 1
+
+
+def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> None:
+    faults = [always("SIGKILL", worker=worker) for worker in (0, 1)]
+    limits = Supervision(restarts=0, retry_seconds=1000.0)
+    with Workers(small_config(2), *faults, supervision=limits) as manager:
+        before = numbers_of(manager.save_games())
+        calls = []
+
+        def reset_once() -> None:
+            calls.append(0)
+            if len(calls) == MOVES + 5:  # in the second segment
+                manager.reset()
+
+        played = manager.collect_experiences(2 * SEGMENT, before_wait=reset_once)
+        assert sum(len(one.segment) for one in played) == 2 * SEGMENT
+        assert not before & numbers_of([one.saved for one in played])
+        assert discarded(manager.account()) == {"reset": SEGMENT}
 
 
 def test_a_manager_starts_once() -> None:
@@ -286,7 +342,7 @@ def test_one_that_never_comes_back_is_tried_again_and_again_meanwhile_serially()
         assert sum("no worker is left" in line for line in manager.notices) == 1
         assert not any("again," in line for line in manager.notices)
         assert manager.workers[0].incarnation >= 5
-        assert manager.workers[0].restarts == 2
+        assert manager.workers[0].restarts == manager.workers[0].incarnation
     assert epochs[:6] == undisturbed(1, 6)
 
 
