@@ -28,7 +28,8 @@ WORKERS_HIT = {"slow": 0, "kill all": 4}  # by a fault of this kind, so that it 
 def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
     """Run the soak to its end; return how it ended, and its report."""
     done = subprocess.run(
-        [sys.executable, *arguments, "--json", str(report)],
+        # The patience is for a busy machine; `make soak` has none.
+        [sys.executable, *arguments, "--patience", "4", "--json", str(report)],
         cwd=report.parent,
         capture_output=True,
         text=True,
