@@ -27,7 +27,7 @@ build: $(BUILT)  ## set up .venv and build the extension
 train: $(BUILT)  ## train a player with the default config, a quarter of an hour; ARGS='training.games=128'
 	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
-test: $(BUILT)  ## everything that a change must pass, five minutes
+test: $(BUILT)  ## everything that a change must pass, a quarter of an hour at most
 	$(VENV)/bin/pytest
 
 test-slow: $(BUILT)  ## the long comparisons with another engine

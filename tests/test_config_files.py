@@ -224,7 +224,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "training.max_minutes": st.none() | st.floats(0, exclude_min=True, allow_infinity=False),
     "training.normalize_advantages": st.booleans(),
     "training.parallel.num_workers": st.just("auto") | st.integers(1, 10**9),
-    "training.parallel.worker_timeout": st.floats(0, exclude_min=True, allow_infinity=False),
+    "training.parallel.worker_timeout": st.floats(0.5, allow_infinity=False),
     "evaluation.opponents": st.permutations(["random", "greedy"]) | st.just([]),
     "run.name": st.none() | NAMES,
     "run.directory": NAMES,
