@@ -7,7 +7,7 @@ was stopped, and goes on with --resume. What a user can do wrong is one of MISTA
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch
 from keisei.config_errors import ConfigError
 from keisei.config_files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import NotFiniteError, PPOAgent
+from keisei.core.ppo_agent import NotFiniteError
 from keisei.shogi import NotationError
 from keisei.training.checkpoint import (
     Checkpoint,
@@ -53,7 +53,7 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
         ) as directory:
-            return _train(trainer, None, directory, notices=[])
+            return _train(trainer, _new_games(config), directory, notices=[], resumed=False)
 
 
 def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
@@ -78,7 +78,7 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
-                games_fit = _games_fit(config, games)
+                games_fit = _fit(config, games)
             except (ValueError, TypeError, KeyError, NotationError) as error:
                 raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
@@ -87,7 +87,9 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
             notices += [f"newer checkpoints are now in {aside}"] if aside else []
             if not games_fit:
                 notices.append("the games under way do not fit the number of games now; new ones begin")
-            return _train(trainer, games, directory, notices=notices)
+                # With new numbers, and so with other random numbers than those before.
+                games = _new_games(config, next_number(games))
+            return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
 def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
@@ -122,8 +124,16 @@ def _check_extras(config: AppConfig) -> None:
         )
 
 
-def _games_fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
-    """Tell whether saved games are those of the workers, or of the one process, that the config asks for."""
+def _new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
+    """Begin the games of the workers, or of the one process, that the config asks for."""
+    if config.training.parallel.enabled:
+        return begin_games(config, number_of_workers(config), first_number)
+    games, seed = config.training.games, config.run.seed
+    return [SelfPlay.begin(config.env, games=games, seed=seed, first_number=first_number).save()]
+
+
+def _fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
+    """Tell whether saved games are of as many processes, with as many games each, as the config asks for."""
     training = config.training
     expected = [training.games]
     if training.parallel.enabled:
@@ -131,36 +141,21 @@ def _games_fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
     return [len(SelfPlay.restore(saved, config.env)) for saved in games] == expected
 
 
-def _who_plays(
-    config: AppConfig, agent: PPOAgent, saved: Sequence[SavedGames] | None, notice: Callable[[str], None]
-) -> SelfPlay | ParallelManager:
-    """Return the games to be played, by workers or by this process: the saved ones, if they fit, or new ones.
-
-    New games have new numbers, and so other random numbers than those before.
-    """
-    fit = saved is not None and _games_fit(config, saved)
-    first = next_number(saved) if saved is not None and not fit else 0
-    if config.training.parallel.enabled:
-        games = saved if fit else begin_games(config, number_of_workers(config), first)
-        return ParallelManager(config, agent, games=games, notice=notice)
-    if saved is not None and fit:
-        return SelfPlay.restore(saved[0], config.env)
-    return SelfPlay.begin(config.env, games=config.training.games, seed=config.run.seed, first_number=first)
-
-
 def _train(
     trainer: Trainer,
-    saved: Sequence[SavedGames] | None,
+    saved: Sequence[SavedGames],
     directory: RunDirectory,
     *,
     notices: Sequence[str],
+    resumed: bool,
 ) -> int:
     """Run the loop to whatever end it comes to, say it in one line, and return the exit code.
 
-    saved: the games of a run that is resumed.
+    saved: the games to go on with.
     """
+    config = trainer.config
     with ExitStack() as stack:
-        console = make_console(trainer.config.run.console, sys.stdout)
+        console = make_console(config.run.console, sys.stdout)
         stack.callback(console.close)
         console.start(_facts(trainer, directory))
         for notice in notices:
@@ -170,31 +165,37 @@ def _train(
                 lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close
             )
         )
-        sinks = _sinks(trainer, directory, saved is not None)
+        sinks = _sinks(trainer, directory, resumed)
         for sink in sinks:
             stack.callback(sink.close)
-        games = _who_plays(trainer.config, trainer.agent, saved, console.notice)
-        if isinstance(games, ParallelManager):
+        games: SelfPlay | ParallelManager
+        if config.training.parallel.enabled:
+            games = ParallelManager(config, trainer.agent, games=saved, notice=console.notice)
             stack.callback(games.shutdown)
+        else:
+            games = SelfPlay.restore(saved[0], config.env)
         loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
-        code, end = _outcome(loop, games, directory)
+        code, end = _outcome(loop, games, stop, directory)
         loop.end_workers()
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
-    elif trainer.config.run.console != "off":
+    elif config.run.console != "off":
         print(end)
     return code
 
 
 def _outcome(
-    loop: TrainingLoopManager, games: SelfPlay | ParallelManager, directory: RunDirectory
+    loop: TrainingLoopManager,
+    games: SelfPlay | ParallelManager,
+    stop: StopRequest,
+    directory: RunDirectory,
 ) -> tuple[int, str]:
     """Run the loop; return the exit code and how it ended."""
     trainer = loop.trainer
     try:
         try:
             if isinstance(games, ParallelManager):
-                games.start_workers(before_wait=loop.check_stop)
+                games.start_workers(before_wait=stop.check)
             loop.run()
         except Interrupted as interruption:
             loop.save_between_epochs()

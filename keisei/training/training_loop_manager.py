@@ -87,10 +87,6 @@ class TrainingLoopManager:
         """Write the state after the last whole epoch, for a run that is interrupted."""
         self._save(must=True)
 
-    def check_stop(self) -> None:
-        """Raise Interrupted if somebody has asked to stop."""
-        self._stop.check()
-
     def _is_finished(self) -> bool:
         training = self.config.training
         minutes = (time.monotonic() - self._began) / 60
