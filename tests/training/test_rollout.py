@@ -1,13 +1,13 @@
 """SelfPlay: what is collected is what was played, by the weights that there were, and it can be saved."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from learning import one_thread as one_thread
 from vector_play import STARTS
 
 from keisei.config_schema import AppConfig, EnvConfig
@@ -23,14 +23,6 @@ FIELDS = Segment.__slots__
 MAX_MOVES = 44
 # Games of every kind and end; in the last two every sixth move or so mates.
 BEGINNINGS = [*STARTS, "8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,11 @@
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-import pytest
-import torch
 from faulty_workers import Fault, FaultyWorker
 
 from keisei.config_schema import AppConfig
@@ -33,15 +31,6 @@ NEAR_MATE = ["8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
 QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05)
 
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sums on one thread, as in the workers, so that they come out the same to the bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def small_config(workers: int = 1, **parallel: Any) -> AppConfig:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from faulty_workers import Fault
+from learning import one_thread as one_thread
 from parallel_play import (
     GAMES,
     MOVES,
     SEGMENT,
     Workers,
     discarded,
-    one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
     wait_until,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from faulty_workers import Fault
+from learning import one_thread as one_thread
 from parallel_play import (
     GAMES,
     MOVES,
@@ -22,7 +23,6 @@ from parallel_play import (
     learn,
     new_agent,
     numbers_of,
-    one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
     wait_until,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from faulty_workers import AT_START, Fault, always
+from learning import one_thread as one_thread
 from parallel_play import (
     GAMES,
     MOVES,
@@ -22,7 +23,6 @@ from parallel_play import (
     discarded,
     kill,
     numbers_of,
-    one_thread,  # noqa: F401  (a fixture)
     small_config,
     undisturbed,
     wait_until,
