@@ -131,6 +131,23 @@ class PPOAgent:
             )
 
     @torch.inference_mode()
+    def evaluate(
+        self,
+        planes: npt.NDArray[np.float32],
+        offsets: npt.NDArray[np.int32],
+        actions: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return (priors [M], values [N]): the probability of each legal action, and who stands better.
+
+        planes: [N, 46, 9, 9]. The legal actions of position i are actions[offsets[i]:offsets[i + 1]], and
+        priors has the same order; M is offsets[N]. A value is the player's to move, -1 to 1.
+        """
+        logits, values = self._evaluate(torch.from_numpy(planes))
+        legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
+        priors: npt.NDArray[np.float32] = legal.log_probs(logits).exp()[legal.legal].cpu().numpy()
+        return priors, values.cpu().numpy()
+
+    @torch.inference_mode()
     def get_value(self, planes: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the values [N] of positions with planes [N, 46, 9, 9], for the player to move."""
         with self.clock("inference"):

@@ -7,7 +7,12 @@
 
 Reading trusts nothing and unpickles nothing. Each file is read once, and the bytes that were hashed are the
 bytes that are parsed, so that nobody can exchange a file in between.
+
+
+torch is loaded by the functions that need it: whoever only looks for checkpoints does without.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -17,13 +22,14 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
-import torch
 from safetensors import SafetensorError
 
 from keisei.training.durable import reason
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = 1
 STATE, MANIFEST = "state.json", "manifest.json"
@@ -103,6 +109,8 @@ def verified(path: Path) -> tuple[int, dict[str, bytes]]:
 
 def parsed(path: Path, step: int, files: Mapping[str, bytes]) -> Checkpoint:
     """Return the checkpoint of verified files, tensors in the order of their names."""
+    import safetensors.torch
+
     tensors: dict[str, dict[str, torch.Tensor]] = {}
     blobs: dict[str, bytes] = {}
     for name, data in files.items():
@@ -142,6 +150,9 @@ def parsed_json(path: Path, data: bytes) -> dict[str, Any]:
 
 def _stored(path: Path, name: str, group: Mapping[str, torch.Tensor]) -> bytes:
     """Return a group as safetensors: contiguous, which channels_last is not, and each in its own memory."""
+    import safetensors.torch
+    import torch
+
     if "__metadata__" in group:
         raise CheckpointError(
             f"checkpoint {path}: tensors {name!r}: the name __metadata__ is the format's own"
