@@ -53,7 +53,7 @@ class Player(ABC):
     def choose(self, turns: Sequence[Turn]) -> Sequence[Answer]:
         """Return an answer for each of these games."""
 
-    def end_game(self, turn: Turn) -> None:
+    def end_game(self, turn: Turn) -> None:  # noqa: ARG002 - for those who care
         """Be told that a game is over; turn.game has the outcome, unless it was lost by a fault."""
         return
 
