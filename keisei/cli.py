@@ -1,15 +1,16 @@
 """The `keisei` command: doors only, one function each. A user's mistake is one line and exit code 2."""
 
 import io
-import os
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
+from keisei import cli_play
+from keisei.cli_common import let_threads_sleep, refuse
 from keisei.config_errors import ConfigError
 from keisei.config_fields import table
 from keisei.config_files import load_config, to_yaml
@@ -23,6 +24,7 @@ from keisei.shogi import (
     write_record,
 )
 from keisei.shogi.counting import divided_perft
+from keisei.training.checkpoint import CheckpointError
 from keisei.training.metrics import MetricsError
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
@@ -157,7 +159,7 @@ def train(
         changes.append(f"training.total_timesteps={total_timesteps}")
     command = ["keisei", *sys.argv[1:]]
     settings = load_config(config, changes) if resume is None else None
-    _let_threads_sleep()
+    let_threads_sleep()
     # Here, because it loads torch, which takes seconds: a mistake in the settings is told before.
     from keisei.training import run
 
@@ -166,7 +168,7 @@ def train(
             raise typer.Exit(run.begin(settings, command))
         raise typer.Exit(run.resume(str(resume), config, changes, command))
     except run.MISTAKES as mistake:
-        _refuse(str(mistake))
+        refuse(str(mistake))
 
 
 @app.command()
@@ -183,7 +185,7 @@ def doctor(
     keisei doctor --config gpu
     """
     settings = load_config(config, overrides or [])
-    _let_threads_sleep()
+    let_threads_sleep()
     from keisei.training.doctor import diagnose  # here: it loads torch
 
     for subject, finding in diagnose(settings):
@@ -210,15 +212,8 @@ def plot(
     print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
 
 
-def _let_threads_sleep() -> None:
-    """Let torch's threads spin for microseconds only when they wait; to be called before torch is loaded.
-
-    By default they spin for milliseconds, and then one other busy process on 2 cores makes training ten times
-    slower. Measured on 2 cores: 5,000 turns cost nothing on a quiet machine, and half the speed beside a busy
-    process; fewer cost inference.
-    """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+for command in (cli_play.evaluate, cli_play.ladder, cli_play.usi, cli_play.play):
+    app.command()(command)
 
 
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -237,16 +232,10 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
-        _refuse(mistake.format_message())
+        refuse(mistake.format_message())
     except ConfigError as mistake:
-        _refuse(*mistake.problems)
-    except (NotationError, RulesError, MetricsError) as mistake:
-        _refuse(str(mistake))
+        refuse(*mistake.problems)
+    except (NotationError, RulesError, MetricsError, CheckpointError, *cli_play.MISTAKES) as mistake:
+        refuse(str(mistake))
     except OSError as mistake:
-        _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
-
-
-def _refuse(*messages: str) -> NoReturn:
-    for message in messages:
-        print(f"keisei: {message}", file=sys.stderr)
-    sys.exit(2)
+        refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))

@@ -29,7 +29,9 @@ Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=0)]
 Auto = Literal["auto", "on", "off"]
 Schedule = Literal["constant", "linear", "cosine"]
-Opponent = Literal["random", "greedy"]
+Opponent = Literal[
+    "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
+]
 
 
 class Room(BaseModel):
@@ -179,7 +181,13 @@ class EvaluationConfig(Room):
     final_games: int = Field(
         200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
     )
-    opponents: list[Opponent] = Field(["random", "greedy"], description="who is played")
+    opponents: list[Opponent] = Field(
+        ["random", "greedy", "material", "best"],
+        description="who is played; best is the best checkpoint so far",
+    )
+    seconds: float = Field(
+        60, ge=0, le=86_400, description="time for one evaluation, for the last one in proportion; 0 is no limit"
+    )
     temperature: float = Field(
         0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"
     )

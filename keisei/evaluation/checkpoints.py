@@ -50,3 +50,9 @@ def _of_run(run: Path, which: str) -> Path:
         return checkpoint_path(parent, int(which))
     known = ", ".join(map(str, sorted(steps)))
     raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")
+
+
+def checkpoints_of(run: Path) -> list[Path]:
+    """Return all checkpoints of a run, the oldest first."""
+    parent = run / CHECKPOINTS
+    return [checkpoint_path(parent, step) for step in reversed(checkpoint_steps(parent))]

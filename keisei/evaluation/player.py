@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from keisei.shogi import Move, Reason, ShogiGame
 
 
+class PlayerError(ValueError):
+    """A text that names no player, or a player that cannot be had; the message says what was expected."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A game in which a player is to move; it is not over, and the player leaves it as it is.

@@ -1,24 +1,23 @@
-"""Players: they choose the moves of many games at a time.
+"""The players that need no process of their own, from the weakest to a network.
 
-In: the games, the batch that VectorGames wrote of all their slots, and the slots where the player is to move.
-Out: one legal action for each of these slots. A choice depends on the game, its number and its ply alone, not
-on its slot or on the other games, so a match is the same however it is divided. Two random players with the
-same seed draw the same numbers for the same game and ply; players that are to differ need different seeds.
+All answer for many games at a time; keisei.evaluation.player says what a player is. SearchPlayer and
+UsiPlayer have modules of their own.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from keisei import _native
 from keisei.core.keyed_random import uniforms
 from keisei.core.material import PIECE_VALUES
 from keisei.core.policy_labels import ACTION_LABELS
-from keisei.shogi import ShogiGame, encoding
-from keisei.shogi.vector import Batch, VectorGames
+from keisei.evaluation.player import Player, Turn
+from keisei.shogi import Move, ShogiGame, encoding
 
 Actions = npt.NDArray[np.int32]
-Slots = npt.NDArray[np.intp]
 
 _WIN = 1000  # more than any piece
 
@@ -27,56 +26,77 @@ _BLACK_VIEW = np.array([(8 - square % 9) * 9 + square // 9 for square in range(8
 _BOARD_SQUARES = np.stack([_BLACK_VIEW, 80 - _BLACK_VIEW])
 
 
-class Player(Protocol):
-    """Whoever can take part in a match."""
-
-    @property
-    def name(self) -> str:
-        """What results call this player."""
-        ...
-
-    def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
-        """Return the actions for these slots, int32 [len(slots)]; batch describes all slots of games."""
-        ...
-
-
-class RandomPlayer:
+class RandomPlayer(Player):
     """Plays any legal move, each as probable as the others."""
 
-    name = "random"
+    name = identity = "random"
 
     def __init__(self, seed: int) -> None:
         self._seed = _checked_seed(seed)
 
-    def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
-        """Return a random legal action for each of these slots, int32 [len(slots)]."""
-        offsets, actions = _legal_lists(batch, slots)
-        return _drawn(offsets, actions, _uniforms(self._seed, games, batch, slots))
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        """Return a random legal move for each game."""
+        legal = _Legal.of(turns)
+        return _moves(turns, _drawn(legal.offsets, legal.actions, _uniforms(self._seed, turns)))
 
 
-class GreedyPlayer:
+class GreedyPlayer(Player):
     """Plays a move that wins at once, otherwise takes the most valuable piece, otherwise plays any move.
 
     A win is whatever ends the game for this player: mate, but also a stalemate, a king's try, or a repetition
     that the opponent forced by perpetual check. Among equals it draws at random.
     """
 
-    name = "greedy"
+    name = identity = "greedy"
 
     def __init__(self, seed: int) -> None:
         self._seed = _checked_seed(seed)
 
-    def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
-        """Return the greediest action for each of these slots, int32 [len(slots)]."""
-        offsets, actions = _legal_lists(batch, slots)
-        values = _capture_values(batch.packed[slots], offsets, actions)
-        for row, slot in enumerate(slots.tolist()):
-            if winning := _winning_actions(games.game(slot)):
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        """Return one of the greediest moves for each game."""
+        packed, offsets, actions = _Legal.of(turns)
+        values = _capture_values(packed, offsets, actions)
+        for row, turn in enumerate(turns):
+            if winning := _winning_actions(turn.game):
                 own = slice(offsets[row], offsets[row + 1])
                 values[own][np.isin(actions[own], winning)] = _WIN
         best = values == np.repeat(np.maximum.reduceat(values, offsets[:-1]), np.diff(offsets))
         best_offsets = np.concatenate([[0], np.cumsum(best, dtype=np.int32)])[offsets]
-        return _drawn(best_offsets, actions[best], _uniforms(self._seed, games, batch, slots))
+        return _moves(turns, _drawn(best_offsets, actions[best], _uniforms(self._seed, turns)))
+
+
+class MaterialPlayer(Player):
+    """Looks one move ahead: plays what wins at once, otherwise what leaves it the most material.
+
+    Unlike the greedy player it counts promotions; it does not look at replies. Equals are drawn at random.
+    """
+
+    name = identity = "material"
+
+    def __init__(self, seed: int) -> None:
+        self._seed = _checked_seed(seed)
+
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        """Return a move with the best balance of material for each game."""
+        return _native.material_moves([turn.game for turn in turns], _seeds(self._seed, turns))
+
+
+class AlphaBetaPlayer(Player):
+    """Searches so many plies by alpha-beta, then captures until it is quiet, and counts material."""
+
+    def __init__(self, depth: int, seed: int, threads: int = 1) -> None:
+        if not 1 <= depth <= 6:
+            raise ValueError(f"depth is {depth}, expected 1 to 6")
+        self.name = self.identity = f"alphabeta-{depth}"
+        self._depth = depth
+        self._seed = _checked_seed(seed)
+        self._threads = threads
+
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        """Return one of the best moves for each game; which of several equal ones the seed decides."""
+        games = [turn.game for turn in turns]
+        found = _native.alpha_beta(games, self._depth, _seeds(self._seed, turns), self._threads)
+        return [move for move, _ in found]
 
 
 class Choice(Protocol):
@@ -109,30 +129,56 @@ class Policy(Protocol):
         ...
 
 
-class NetworkPlayer:
+class NetworkPlayer(Player):
     """Plays what a policy selects, all its games in one call; at temperature 0 the most probable move.
 
     The rounding of a network may depend on how many positions it sees at once, and with it, rarely, a move.
+    facts: what a report says about it, such as the hash of its weights.
     """
 
-    def __init__(self, policy: Policy, name: str, seed: int, temperature: float = 0.0) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        name: str,
+        seed: int,
+        temperature: float = 0.0,
+        *,
+        identity: str | None = None,
+        facts: dict[str, str] | None = None,
+    ) -> None:
         if not temperature >= 0:
             raise ValueError(f"temperature is {temperature}, expected 0 or more")
         self.name = name
+        self.identity = identity or name
         self._policy = policy
         self._seed = _checked_seed(seed)
         self._temperature = temperature
+        self._facts = facts or {}
 
-    def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
-        """Return the policy's action for each of these slots, int32 [len(slots)]."""
-        if batch.planes is None:
-            raise ValueError("the batch has no planes, expected float32 [N, 46, 9, 9] for a network")
-        offsets, actions = _legal_lists(batch, slots)
-        draws = _uniforms(self._seed, games, batch, slots)
-        choice = self._policy.select_action(
-            batch.planes[slots], offsets, actions, draws, temperature=self._temperature
-        )
-        return choice.actions
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        """Return the policy's move for each game."""
+        packed, offsets, actions = _Legal.of(turns)
+        draws = _uniforms(self._seed, turns)
+        planes = encoding.planes(packed)
+        choice = self._policy.select_action(planes, offsets, actions, draws, temperature=self._temperature)
+        return _moves(turns, choice.actions)
+
+    def describe(self) -> dict[str, str]:
+        """Return the facts that were given, and the temperature."""
+        return {**self._facts, "temperature": f"{self._temperature:g}"}
+
+
+class _Legal(NamedTuple):
+    """Positions packed [K, 104], and their legal actions: row i has actions[offsets[i]:offsets[i + 1]]."""
+
+    packed: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int32]
+    actions: Actions
+
+    @classmethod
+    def of(cls, turns: Sequence[Turn]) -> "_Legal":
+        packed = encoding.pack([turn.game for turn in turns])
+        return cls(packed, *encoding.legal_actions(packed))
 
 
 def _checked_seed(seed: int) -> int:
@@ -141,18 +187,19 @@ def _checked_seed(seed: int) -> int:
     return seed
 
 
-def _legal_lists(batch: Batch, slots: Slots) -> tuple[npt.NDArray[np.int32], Actions]:
-    """Return int32 (offsets [K + 1], actions [offsets[K]]), the legal actions of these slots alone."""
-    first = batch.offsets[slots]
-    counts = batch.offsets[slots + 1] - first
-    offsets = np.zeros(len(slots) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets, batch.actions[np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], counts)]
+def _uniforms(seed: int, turns: Sequence[Turn]) -> npt.NDArray[np.float64]:
+    numbers = np.array([turn.number for turn in turns], np.uint64)
+    return uniforms(seed, numbers, np.array([turn.game.ply for turn in turns], np.int64))
 
 
-def _uniforms(seed: int, games: VectorGames, batch: Batch, slots: Slots) -> npt.NDArray[np.float64]:
-    numbers = np.array(games.numbers, np.uint64)[slots]
-    return uniforms(seed, numbers, encoding.plies(batch.packed[slots]))
+def _seeds(seed: int, turns: Sequence[Turn]) -> list[int]:
+    """Return a seed for each game and ply, for native players that draw more than one number."""
+    return [int(draw * 2.0**53) for draw in _uniforms(seed, turns)]
+
+
+def _moves(turns: Sequence[Turn], actions: Actions) -> list[Move]:
+    pairs = zip(turns, actions.tolist(), strict=True)
+    return [encoding.move_of(action, turn.game.turn) for turn, action in pairs]
 
 
 def _drawn(offsets: npt.NDArray[np.int32], actions: Actions, draws: npt.NDArray[np.float64]) -> Actions:

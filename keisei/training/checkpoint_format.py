@@ -74,6 +74,11 @@ def serialized(path: Path, checkpoint: Checkpoint) -> dict[str, bytes]:
     return files
 
 
+def weights_sha256(weights: Mapping[str, torch.Tensor]) -> str:
+    """Return the SHA-256 that the file of these weights would have in a checkpoint."""
+    return hashlib.sha256(_stored(Path(), "weights", weights)).hexdigest()
+
+
 def manifest_of(step: int, files: Mapping[str, bytes]) -> bytes:
     """Return the manifest of these files: the same bytes for the same content."""
     return _manifest(step, {name: _entry(data) for name, data in files.items()})

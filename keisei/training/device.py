@@ -1,17 +1,23 @@
-"""On what a run computes."""
+"""On what a run computes. torch is loaded by the function that needs it."""
+
+from __future__ import annotations
 
 import ctypes
 import os
-
-import torch
+from typing import TYPE_CHECKING
 
 from keisei.config_errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 def choose_device(name: str) -> torch.device:
     """Return the device of a name, `auto` is a GPU if there is one; one that is missing is a ConfigError."""
+    import torch
+
     if name == "auto":
         available = torch.accelerator.is_available()
         return (

@@ -142,6 +142,9 @@ explain: Mapping[str, str] = MappingProxyType(
                 "length": "Mean length in plies of the games against the {opponent} player.",
             }.items()
         },
+        "evaluation/rating": "Elo of the network by all games so far, that of the random player being 0.",
+        "evaluation/rating_low": "Lower end of the rating's 95 % interval.",
+        "evaluation/rating_high": "Upper end of the rating's 95 % interval.",
         **{f"parallel/{what}": text for what, text in _PARALLEL_TEXTS.items()},
         **{f"worker_N/{what}": text for what, text in _WORKER_TEXTS.items()},
     }

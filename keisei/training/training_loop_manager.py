@@ -8,8 +8,6 @@ epoch that was interrupted is played again.
 import time
 from collections.abc import Mapping, Sequence
 
-from keisei.evaluation.match import make_opponent, play_match
-from keisei.evaluation.players import NetworkPlayer
 from keisei.shogi.vector import VectorGames
 from keisei.training.checkpoint import (
     CheckpointError,
@@ -27,6 +25,7 @@ from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.status import WorkerStatus
 from keisei.training.rollout import Played, SavedGames, SelfPlay
 from keisei.training.run_dir import RunDirectory
+from keisei.training.strength import StrengthMeter
 from keisei.training.trainer import Trainer, game_metrics
 
 
@@ -53,6 +52,9 @@ class TrainingLoopManager:
         self._sinks = sinks
         self._console = console
         self._stop = stop
+        self._strength = StrengthMeter(
+            self.config, directory.path, directory.checkpoints, console.notice, self._should_stop
+        )
         self._between_epochs = trainer.snapshot(self._saved_games())
         self._began = time.monotonic()
         self._first_step = trainer.steps
@@ -136,35 +138,17 @@ class TrainingLoopManager:
     def _evaluate(self, games: int) -> Mapping[str, float]:
         """Play a match against each opponent; the training's random streams are not touched.
 
-        The best weights are those whose scores are surely high: by the mean of the lower ends of their 95 %
-        intervals, so that few lucky games do not outdo many.
+        The best weights are those whose rating is surely high: by the lower end of its 95 % interval, so that
+        few lucky games do not outdo many.
         """
-        trainer, evaluation, seed = self.trainer, self.config.evaluation, self.config.run.seed
-        metrics: dict[str, float] = {}
-        sure_scores = []
+        trainer = self.trainer
         with trainer.clock("evaluation"):
-            for name in evaluation.opponents:
-                result = play_match(
-                    NetworkPlayer(trainer.agent, "keisei", seed=seed, temperature=evaluation.temperature),
-                    make_opponent(name, seed),
-                    games=games,
-                    random_plies=evaluation.random_plies,
-                    max_moves=evaluation.max_moves,
-                    declaration=self.config.env.declaration,
-                    seed=seed,
-                    should_stop=self._should_stop,
-                )
-                self._stop.check()
-                self._console.notice(f"{trainer.steps:,} moves: {result}")
-                sure_scores.append(result.interval()[0])
-                metrics[f"evaluation/{name}_score"] = result.score
-                metrics[f"evaluation/{name}_draws"] = result.draws / result.games
-                metrics[f"evaluation/{name}_length"] = result.mean_length
-        if sure_scores:
-            score = sum(sure_scores) / len(sure_scores)
-            if trainer.best is None or score > trainer.best[1]:
-                trainer.best = (trainer.steps, score)
-        return metrics
+            best = None if trainer.best is None else trainer.best[0]
+            found = self._strength.measure(trainer.agent, trainer.steps, games, best)
+            self._stop.check()
+        if found.rating is not None and found.rating.low > found.best_low:
+            trainer.best = (trainer.steps, found.rating.low)
+        return found.metrics
 
     def _should_stop(self) -> bool:
         if not self._stop.requested:

@@ -1,14 +1,15 @@
 """What the tests of players and matches share: the greedy player's definition, a player without chance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from keisei.core.keyed_random import uniforms
-from keisei.shogi import Move, ShogiGame, encoding
-from keisei.shogi.vector import Batch, VectorGames
+from keisei.evaluation import Player, Turn
+from keisei.shogi import Move, ShogiGame
 
 Actions = npt.NDArray[np.int32]
-Slots = npt.NDArray[np.intp]
 
 # Tanigawa's values, as most textbooks print them.
 VALUES = {"P": 1, "L": 3, "N": 4, "S": 5, "G": 6, "B": 8, "R": 10}
@@ -32,27 +33,26 @@ def greedy_moves(game: ShogiGame) -> list[Move]:
     return [move for move, value in zip(legal, values, strict=True) if value == max(values)]
 
 
-def drawn(moves: list[Move], game: ShogiGame, seed: int, number: int) -> int:
-    """The action of the move that the random number of this game and ply points to."""
+def drawn(moves: list[Move], game: ShogiGame, seed: int, number: int) -> Move:
+    """The move that the random number of this game and ply points to."""
     draw = uniforms(seed, np.array([number], np.uint64), np.array([game.ply], np.int64)).item()
-    return encoding.action_of(moves[int(draw * len(moves))], game.turn)
+    return moves[int(draw * len(moves))]
 
 
-def position(sfen: str, declaration: str = "27") -> tuple[VectorGames, Batch]:
-    """One game that begins with a position."""
-    games, batch = VectorGames(1, starts=[sfen], declaration=declaration), Batch.empty(1)
-    games.observe(batch)
-    return games, batch
-
-
-class FirstMovePlayer:
+class FirstMovePlayer(Player):
     """Plays the first legal move of the list, and remembers (game number, ply) of all that it was asked."""
 
-    def __init__(self, name: str = "first move") -> None:
-        self.name = name
+    def __init__(self, name: str = "first move", capacity: int | None = None) -> None:
+        self.name = self.identity = name
+        self.capacity = capacity
         self.asked: list[tuple[int, int]] = []
+        self.most_at_once = 0
+        self.ended: list[int] = []
 
-    def choose(self, games: VectorGames, batch: Batch, slots: Slots) -> Actions:
-        plies = encoding.plies(batch.packed)
-        self.asked += [(games.numbers[slot], int(plies[slot])) for slot in slots.tolist()]
-        return batch.actions[batch.offsets[slots]]
+    def choose(self, turns: Sequence[Turn]) -> list[Move]:
+        self.asked += [(turn.number, turn.game.ply) for turn in turns]
+        self.most_at_once = max(self.most_at_once, len(turns))
+        return [turn.game.legal_moves()[0] for turn in turns]
+
+    def end_game(self, turn: Turn) -> None:
+        self.ended.append(turn.number)

@@ -4,12 +4,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from evaluation_play import VALUES, Actions, drawn, greedy_moves, position, wins_at_once
+from evaluation_play import VALUES, Actions, drawn, greedy_moves, wins_at_once
 from reference import flip_sfen, flip_usi
 
-from keisei.evaluation import GreedyPlayer, NetworkPlayer, Player, RandomPlayer
-from keisei.shogi import ShogiGame, encoding
-from keisei.shogi.vector import Batch, VectorGames
+from keisei.evaluation import (
+    AlphaBetaPlayer,
+    GreedyPlayer,
+    MaterialPlayer,
+    NetworkPlayer,
+    Player,
+    RandomPlayer,
+    Turn,
+)
+from keisei.shogi import START_SFEN, Move, ShogiGame, encoding
 
 FULL_HAND = "4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1"
 PAWN_DROP_TRAP = "7nk/R8/p8/9/9/9/9/9/4K4 b P 1"  # P*1b would be mate
@@ -57,23 +64,39 @@ def everyone() -> list[Player]:
     return [
         RandomPlayer(3),
         GreedyPlayer(3),
+        MaterialPlayer(3),
+        AlphaBetaPlayer(1, 3),
         NetworkPlayer(FakePolicy(), "max", 3),
         NetworkPlayer(FakePolicy(), "drawing", 3, temperature=1.0),
     ]
 
 
-def in_play(count: int, steps: int, starts: list[str] | None = None) -> tuple[VectorGames, Batch]:
-    """Games in the middle, some of them restarted."""
-    games, batch = VectorGames(count, seed=5, random_plies=3, starts=starts), Batch.empty(count)
-    games.observe(batch)
-    for _ in range(steps):
-        games.step(RandomPlayer(9).choose(games, batch, np.arange(count)), batch)
-    return games, batch
+def in_play(count: int, plies: int, starts: list[str] | None = None) -> list[Turn]:
+    """Games after so many random moves, or at their end; each has another number."""
+    turns = [
+        Turn(ShogiGame((starts or [START_SFEN])[number % len(starts or "1")]), 100 + number)
+        for number in range(count)
+    ]
+    for _ in range(plies):
+        step(turns)
+    return turns
 
 
-def chosen_move(player: Player, games: VectorGames, batch: Batch) -> str:
-    (action,) = player.choose(games, batch, np.array([0])).tolist()
-    return str(encoding.move_of(action, games.game(0).turn))
+def step(turns: list[Turn]) -> None:
+    """Play a random move everywhere; a game that is over begins again."""
+    for index, (turn, move) in enumerate(zip(turns, RandomPlayer(9).choose(turns), strict=True)):
+        turn.game.push(move)
+        if turn.game.outcome() is not None:
+            turns[index] = Turn(ShogiGame(turn.game.start_sfen), turn.number + 1000)
+
+
+def chosen_move(player: Player, sfen: str, declaration: str = "27") -> str:
+    return answer(player, ShogiGame(sfen, declaration=declaration))
+
+
+def answer(player: Player, game: ShogiGame) -> str:
+    (move,) = player.choose([Turn(game, 0)])
+    return str(move)
 
 
 @pytest.mark.parametrize("flip", [False, True])
@@ -84,7 +107,7 @@ def test_greedy_plays_what_wins_at_once(what: str, flip: bool) -> None:
         sfen, winning = flip_sfen(sfen), {flip_usi(move) for move in winning}
     game = ShogiGame(sfen)
     assert {str(move) for move in game.legal_moves() if wins_at_once(game, move)} == winning
-    seen = {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(30)}
+    seen = {chosen_move(GreedyPlayer(seed), sfen) for seed in range(30)}
     assert seen == winning
 
 
@@ -93,22 +116,21 @@ def test_greedy_takes_a_pawn_where_the_mate_by_a_dropped_pawn_is_forbidden(flip:
     sfen, best = PAWN_DROP_TRAP, {"9b9c", "9b9c+"}
     if flip:
         sfen, best = flip_sfen(sfen), {flip_usi(move) for move in best}
-    assert {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(30)} == best
+    assert {chosen_move(GreedyPlayer(seed), sfen) for seed in range(30)} == best
 
 
 def test_greedy_plays_the_king_s_try() -> None:
     sfen = "9/3pK4/9/9/9/9/9/9/k8 b - 1"
-    assert chosen_move(GreedyPlayer(1), *position(sfen, declaration="try")) == "5b5a"
-    assert chosen_move(GreedyPlayer(1), *position(sfen, declaration="27")) == "5b6b"  # takes the pawn
+    assert chosen_move(GreedyPlayer(1), sfen, "try") == "5b5a"
+    assert chosen_move(GreedyPlayer(1), sfen, "27") == "5b6b"  # takes the pawn
 
 
 def test_greedy_completes_a_repetition_that_the_opponent_s_checks_have_lost() -> None:
-    games, batch = position("3k5/9/9/4+R4/9/9/9/9/4K4 b - 1")
+    game = ShogiGame("3k5/9/9/4+R4/9/9/9/9/4K4 b - 1")
     cycle = ["5d6d", "6a5a", "6d5d", "5a6a"] * 3
     for move in cycle[:-1]:
-        action = encoding.action_of(move, games.game(0).turn)
-        assert games.step(np.array([action], np.int32), batch) == []
-    assert {chosen_move(GreedyPlayer(seed), games, batch) for seed in range(30)} == {"5a6a"}
+        game.push(move)
+    assert {answer(GreedyPlayer(seed), game) for seed in range(30)} == {"5a6a"}
 
 
 @pytest.mark.parametrize("flip", [False, True])
@@ -123,77 +145,76 @@ def test_greedy_takes_the_more_valuable_of_two_pieces(flip: bool) -> None:
             best = {"5e5d", "5e4d"}
         if flip:
             sfen, best = flip_sfen(sfen), {flip_usi(move) for move in best}
-        assert {chosen_move(GreedyPlayer(seed), *position(sfen)) for seed in range(12)} == best, (one, other)
+        assert {chosen_move(GreedyPlayer(seed), sfen) for seed in range(12)} == best, (one, other)
 
 
 @pytest.mark.parametrize("starts", [None, [FULL_HAND, flip_sfen(FULL_HAND)]])
 def test_greedy_is_its_definition_in_positions_of_random_play(starts: list[str] | None) -> None:
-    games, batch = in_play(8, 0, starts)
+    turns = in_play(8, 0, starts)
     checked = winning = captures = 0
     for _ in range(120):
-        greedy = GreedyPlayer(3).choose(games, batch, np.arange(8))
-        for slot in range(8):
-            game = games.game(slot)
+        for (game, number), move in zip(pairs(turns), GreedyPlayer(3).choose(turns), strict=True):
             best = greedy_moves(game)
             checked += 1
             winning += wins_at_once(game, best[0])
             captures += game.piece_at(best[0].to_square) is not None
-            assert greedy[slot] == drawn(best, game, 3, games.numbers[slot]), game.sfen()
-        games.step(RandomPlayer(9).choose(games, batch, np.arange(8)), batch)
+            assert move == drawn(best, game, 3, number), game.sfen()
+        step(turns)
     assert checked == 960
     assert captures > 300
     assert winning > (20 if starts else 0)
 
 
 def test_random_draws_from_the_legal_moves_by_game_and_ply() -> None:
-    games, batch = in_play(8, 40)
-    chosen = RandomPlayer(4).choose(games, batch, np.arange(8))
-    for slot in range(8):
-        game = games.game(slot)
-        assert chosen[slot] == drawn(game.legal_moves(), game, 4, games.numbers[slot])
+    turns = in_play(8, 40)
+    for (game, number), move in zip(pairs(turns), RandomPlayer(4).choose(turns), strict=True):
+        assert move == drawn(game.legal_moves(), game, 4, number)
 
 
-@pytest.mark.parametrize("player", [RandomPlayer(1), GreedyPlayer(1)], ids=["random", "greedy"])
+@pytest.mark.parametrize(
+    "player", [RandomPlayer(1), GreedyPlayer(1), MaterialPlayer(1)], ids=lambda player: player.name
+)
 def test_equal_moves_are_equally_probable(player: Player) -> None:
-    games, batch = VectorGames(3000), Batch.empty(3000)
-    games.observe(batch)
-    _, counts = np.unique(player.choose(games, batch, np.arange(3000)), return_counts=True)
+    turns = [Turn(ShogiGame(), number) for number in range(3000)]
+    _, counts = np.unique([str(move) for move in player.choose(turns)], return_counts=True)
     assert len(counts) == 30
     assert ((counts > 60) & (counts < 140)).all()  # 100 each, give or take four deviations
 
 
 @pytest.mark.parametrize("player", everyone(), ids=lambda player: player.name)
-def test_a_choice_does_not_depend_on_slots_or_other_games(player: Player) -> None:
-    games, batch = in_play(12, 90)
-    alone = [player.choose(games, batch, np.array([slot])).item() for slot in range(12)]
-    some = np.array([7, 0, 11, 3])
-    assert player.choose(games, batch, np.arange(12)).tolist() == alone
-    assert player.choose(games, batch, some).tolist() == [alone[slot] for slot in some]
-    one_slot, its_batch = (
-        VectorGames(1, seed=5, random_plies=3, first_number=games.numbers[2]),
-        Batch.empty(1),
-    )
-    one_slot.observe(its_batch)
-    for move in games.game(2).history[3:]:
-        one_slot.step(np.array([encoding.action_of(move, one_slot.game(0).turn)], np.int32), its_batch)
-    assert player.choose(one_slot, its_batch, np.array([0])).tolist() == [alone[2]]
+def test_a_choice_does_not_depend_on_the_other_games(player: Player) -> None:
+    turns = in_play(12, 90)
+    before = [turn.game.sfen() for turn in turns]
+    alone = [player.choose([turn])[0] for turn in turns]
+    some = [7, 0, 11, 3]
+    assert [*player.choose(turns)] == alone
+    assert [*player.choose([turns[index] for index in some])] == [alone[index] for index in some]
+    copies = [Turn(turn.game.copy(), turn.number) for turn in turns]
+    assert [*player.choose(copies)] == alone
+    assert [turn.game.sfen() for turn in turns] == before
+    assert [*player.choose([])] == []
 
 
-@pytest.mark.parametrize("player", everyone(), ids=lambda player: player.name)
-def test_actions_are_int32_also_for_no_slots(player: Player) -> None:
-    games, batch = in_play(2, 1)
-    for slots in (np.arange(2), np.arange(0)):
-        chosen = player.choose(games, batch, slots)
-        assert chosen.dtype == np.int32
-        assert chosen.shape == slots.shape
+def test_the_material_player_promotes_where_the_greedy_one_does_not_see_it() -> None:
+    sfen = "4k4/9/9/9/9/9/9/4R4/4K4 b - 1"  # no piece to take, no mate; the rook can promote
+    assert {chosen_move(MaterialPlayer(seed), sfen) for seed in range(20)} <= {
+        str(move) for move in ShogiGame(sfen).legal_moves() if move.promotes
+    }
+    assert len({chosen_move(GreedyPlayer(seed), sfen) for seed in range(40)}) > 5
 
 
-def test_a_network_sees_the_positions_of_its_slots_in_one_call() -> None:
-    games, batch = in_play(12, 90)
-    policy, slots = FakePolicy(), np.array([7, 0, 11, 3])
-    NetworkPlayer(policy, "max", 1).choose(games, batch, slots)
+def test_alpha_beta_does_not_take_what_is_defended() -> None:
+    sfen = "4k4/9/4p4/4p4/9/4R4/9/9/4K4 b - 1"  # the pawn on 5d is defended by nobody but costs the rook: 5c
+    assert chosen_move(MaterialPlayer(1), sfen) in ("5f5d",)
+    assert chosen_move(AlphaBetaPlayer(2, 1), sfen) != "5f5d"
+
+
+def test_a_network_sees_the_positions_of_its_games_in_one_call() -> None:
+    turns = in_play(12, 90)
+    policy, some = FakePolicy(), [turns[index] for index in (7, 0, 11, 3)]
+    NetworkPlayer(policy, "max", 1).choose(some)
     ((planes, offsets, actions),) = policy.seen
-    packed = encoding.pack([games.game(slot) for slot in slots.tolist()])
+    packed = encoding.pack([turn.game for turn in some])
     own_offsets, own_actions = encoding.legal_actions(packed)
     assert (planes == encoding.planes(packed)).all()
     assert planes.dtype == np.float32
@@ -203,24 +224,23 @@ def test_a_network_sees_the_positions_of_its_slots_in_one_call() -> None:
 
 
 def test_a_network_draws_by_its_seed_above_temperature_0_only() -> None:
-    games, batch = in_play(12, 90)
+    turns = in_play(12, 90)
     chosen = {
-        (seed, temperature): NetworkPlayer(FakePolicy(), "net", seed, temperature)
-        .choose(games, batch, np.arange(12))
-        .tolist()
+        (seed, temperature): NetworkPlayer(FakePolicy(), "net", seed, temperature).choose(turns)
         for seed in (1, 2)
         for temperature in (0.0, 1.0)
     }
-    assert chosen[1, 0.0] == chosen[2, 0.0] == [batch.legal(slot).max() for slot in range(12)]
-    assert chosen[1, 1.0] == RandomPlayer(1).choose(games, batch, np.arange(12)).tolist()
+    assert chosen[1, 0.0] == chosen[2, 0.0] == [largest(turn.game) for turn in turns]
+    assert chosen[1, 1.0] == RandomPlayer(1).choose(turns)
     assert chosen[2, 1.0] != chosen[1, 1.0]
 
 
-def test_a_network_without_planes_is_refused() -> None:
-    games, batch = VectorGames(2), Batch.empty(2, planes=False)
-    games.observe(batch)
-    with pytest.raises(ValueError, match="the batch has no planes"):
-        NetworkPlayer(FakePolicy(), "net", 1).choose(games, batch, np.arange(2))
+def largest(game: ShogiGame) -> Move:
+    return max(game.legal_moves(), key=lambda move: encoding.action_of(move, game.turn))
+
+
+def pairs(turns: list[Turn]) -> list[tuple[ShogiGame, int]]:
+    return [(turn.game, turn.number) for turn in turns]
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -233,3 +253,6 @@ def test_what_cannot_be_is_refused() -> None:
             RandomPlayer(seed)
         with pytest.raises(ValueError, match=f"seed is {seed}"):
             GreedyPlayer(seed)
+    for depth in (0, 7):
+        with pytest.raises(ValueError, match=f"depth is {depth}, expected 1 to 6"):
+            AlphaBetaPlayer(depth, 1)

@@ -1,0 +1,197 @@
+"""The commands that play: evaluate, ladder, usi, play. Doors only; keisei.cli puts them on the command line."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keisei.cli_common import let_threads_sleep
+from keisei.evaluation.checkpoints import CHECKPOINTS, checkpoints_of, find_checkpoint
+from keisei.evaluation.conditions import Conditions, read_openings
+from keisei.evaluation.roster import BUILT_IN_NAMES, Machine
+from keisei.evaluation.sprt import Sprt
+from keisei.training.device import cores
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN_OR_CHECKPOINT",
+        help="A run (its best checkpoint is meant, or its last), RUN@best, RUN@latest, RUN@STEP, or a checkpoint.",
+    ),
+]
+Games = Annotated[int, typer.Option(min=2, help="Games against each opponent, an even number.")]
+RandomPlies = Annotated[
+    int | None, typer.Option(min=0, max=200, help="Random moves of an opening.", show_default="4, 0 with --openings")
+]
+Openings = Annotated[
+    Path | None, typer.Option(help="A file of positions, an SFEN or a USI position on each line.")
+]
+MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game is a draw.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")]
+Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
+Device = Annotated[str, typer.Option(help="Of the networks: auto, cpu, cuda.")]
+
+
+def evaluate(
+    where: Where,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An opponent: random, greedy, material, alphabeta-1 to alphabeta-6, a run or checkpoint, or "
+            "'usi:COMMAND;depth=1'. May be given several times.",
+            show_default="random, greedy, material",
+        ),
+    ] = None,
+    games: Games = 200,
+    visits: Annotated[int | None, typer.Option(min=1, help="Search with so many visits for a move.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Search for so many seconds a move.")] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(min=0, help="Without a search: how freely the policy chooses.", show_default="0.25"),
+    ] = None,
+    every_checkpoint: Annotated[
+        bool, typer.Option("--all", help="Every checkpoint of the run, and a curve of their ratings.")
+    ] = False,
+    sprt: Annotated[
+        str | None,
+        typer.Option(metavar="ELO0,ELO1", help="End a match as soon as one of two hypotheses is refuted."),
+    ] = None,
+    random_plies: RandomPlies = None,
+    openings: Openings = None,
+    max_moves: MaxMoves = 512,
+    seed: Seed = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where results, games and report go.", show_default="evaluation in the run"),
+    ] = None,
+    threads: Threads = 0,
+    device: Device = "cpu",
+) -> None:
+    """Play matches with a trained network, and rate it: Elo with 95 % intervals, the random player being 0.
+
+    Games that were played before with the same seed are counted and not played again.
+
+    keisei evaluate runs/first --against random --against greedy
+
+    keisei evaluate runs/first@best --visits 100 --against 'usi:fairy-stockfish;depth=1' --games 40
+
+    keisei evaluate runs/first --all
+    """
+    efforts = {"visits": visits, "seconds": seconds, "temperature": temperature}
+    suffix = "".join(f";{name}={value}" for name, value in efforts.items() if value is not None)
+    path = find_checkpoint(where)
+    run = path.absolute().parent.parent if path.absolute().parent.name == CHECKPOINTS else None
+    places = [path]
+    if every_checkpoint:
+        if run is None:
+            raise typer.BadParameter(f"--all: {where} is a checkpoint outside of a run, expected a run")
+        places = checkpoints_of(run)
+    let_threads_sleep()
+    from keisei.evaluation import evaluate as matches
+
+    setting = matches.Setting(
+        _conditions(random_plies, openings, max_moves), seed, machine=_machine(threads, device), sprt=_sprt(sprt)
+    )
+    directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
+    opponents = against or ["random", "greedy", "material"]
+    report = matches.evaluate(
+        [f"{place}{suffix}" for place in places], opponents, _even(games), directory, setting, _tell
+    )
+    print(f"report: {report}")
+
+
+def ladder(
+    players: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PLAYER", help="More players, as for evaluate --against; a run may have ;visits=N."
+        ),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=2, help="Games of two players before all are rated again.")] = 20,
+    precision: Annotated[
+        float, typer.Option(min=1, help="Stop when all 95 % intervals are at most ± so many Elo.")
+    ] = 60.0,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes.")] = None,
+    built_in: Annotated[
+        bool, typer.Option(help="Rate random, greedy, material and alphabeta-1 to -3 too.")
+    ] = True,
+    random_plies: RandomPlies = None,
+    openings: Openings = None,
+    max_moves: MaxMoves = 512,
+    seed: Seed = 1,
+    out: Annotated[Path, typer.Option(help="Where results, games and report go.")] = Path("ladder"),
+    threads: Threads = 0,
+    device: Device = "cpu",
+) -> None:
+    """Rate many players against each other, with games where the ratings are least certain.
+
+    The same command goes on with the games that are in --out.
+
+    keisei ladder runs/first 'runs/first;visits=100' 'usi:fairy-stockfish;depth=1' --minutes 30
+    """
+    let_threads_sleep()
+    from keisei.evaluation import evaluate as matches
+
+    seated = [name for name in BUILT_IN_NAMES if built_in and name != "alphabeta-4" or name == "random"]
+    seated += [player for player in players or [] if player not in seated]
+    setting = matches.Setting(
+        _conditions(random_plies, openings, max_moves), seed, machine=_machine(threads, device)
+    )
+    report = matches.ladder(
+        seated, out, setting, _tell, batch=_even(batch), precision=precision, minutes=minutes
+    )
+    print(f"report: {report}")
+
+
+def usi(
+    where: Where,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option's default, such as Visits=400.")
+    ] = None,
+) -> None:
+    """Be a USI engine, for a shogi GUI or another program: commands on standard input, answers on output.
+
+    keisei usi runs/first --option Visits=400
+    """
+    from keisei.usi.main import main
+
+    raise typer.Exit(main(where, _named(option or [])))
+
+
+def _named(options: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in options]
+    for name, equals, value in pairs:
+        if not name or not equals:
+            raise typer.BadParameter(f"--option {name}{equals}{value}: expected NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def _even(games: int) -> int:
+    if games % 2:
+        raise typer.BadParameter(f"{games} games, expected an even number: each opening is played twice")
+    return games
+
+
+def _conditions(random_plies: int | None, openings: Path | None, max_moves: int) -> Conditions:
+    if openings is None:
+        return Conditions(4 if random_plies is None else random_plies, max_moves)
+    return Conditions(random_plies or 0, max_moves, openings=read_openings(openings))
+
+
+def _machine(threads: int, device: str) -> Machine:
+    """Let native players and torch use so many threads, and choose the device of networks."""
+    return Machine(threads or cores(), device)
+
+
+def _sprt(text: str | None) -> Sprt | None:
+    if text is None:
+        return None
+    try:
+        elo0, elo1 = map(float, text.split(","))
+        return Sprt(elo0, elo1)
+    except ValueError:
+        raise typer.BadParameter(f"--sprt {text}: expected two numbers, the first less: 0,50") from None

@@ -1,0 +1,123 @@
+"""A contest: matches whose games and results are kept in a directory, and the ratings that follow from them.
+
+    DIRECTORY/results.sqlite     every game's result, once
+    DIRECTORY/games/A_vs_B.csa   the games, and as USI lines in A_vs_B.usi
+
+A match that was interrupted goes on where it stopped, and one that was played is not played again: a game is
+known by its players, conditions, seed and number.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from keisei.evaluation.conditions import Conditions
+from keisei.evaluation.game_files import GameFiles
+from keisei.evaluation.match import PlayedGame, play_match
+from keisei.evaluation.match_result import GameSummary, MatchResult, PairSummary
+from keisei.evaluation.player import Player
+from keisei.evaluation.rating import Ratings, rate
+from keisei.evaluation.results import Results, StoredGame
+from keisei.evaluation.roster import make_player
+from keisei.evaluation.sprt import Sprt
+from keisei.shogi import Color
+
+ANCHOR = "random"  # its rating is 0
+LINK_GAMES = 100  # between the built-in players that others are measured by
+
+
+class Contest:
+    """Matches under the same conditions; a context manager."""
+
+    def __init__(self, directory: Path, conditions: Conditions, seed: int) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.conditions = conditions
+        self.seed = seed
+        self._directory = directory
+        self.results = Results.open(directory / "results.sqlite")
+
+    def play(
+        self,
+        player: Player,
+        opponent: Player,
+        games: int,
+        *,
+        sprt: Sprt | None = None,
+        side_by_side: int = 100,
+        progress: Callable[[int, int], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> MatchResult:
+        """Play the games of a match that have not been played yet, keep them, and return the whole result."""
+        if player.identity == opponent.identity:
+            raise ValueError(f"{player.name} is to play against itself, expected two players that differ")
+        for one in (player, opponent):
+            facts = one.describe()
+            step = int(facts["step"]) if "step" in facts else None
+            self.results.add_player(one.identity, one.name, step, facts)
+        files = GameFiles(self._directory / "games", f"{player.name}_vs_{opponent.name}")
+
+        def keep(*pair: PlayedGame) -> None:
+            self.results.add(self._stored(game, player, opponent) for game in pair)
+            files.add(*pair)
+
+        return play_match(
+            player,
+            opponent,
+            games=games,
+            conditions=self.conditions,
+            seed=self.seed,
+            side_by_side=side_by_side,
+            earlier=self._earlier(player, opponent),
+            sprt=sprt,
+            on_pair=keep,
+            progress=progress,
+            should_stop=should_stop,
+        )
+
+    def link(
+        self, names: Sequence[str], games: int = LINK_GAMES, should_stop: Callable[[], bool] | None = None
+    ) -> None:
+        """Let built-in players play each its neighbour in the list, so that ratings have a common scale."""
+        players = [make_player(name, self.seed) for name in names]
+        for weaker, stronger in pairwise(players):
+            self.play(stronger, weaker, games, should_stop=should_stop)
+
+    def ratings(self) -> Ratings:
+        """Return the ratings of everybody who has played under these conditions, by identity."""
+        return rate(self.results.totals(str(self.conditions)), ANCHOR)
+
+    def close(self) -> None:
+        """Close the file of results."""
+        self.results.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _stored(self, game: PlayedGame, player: Player, opponent: Player) -> StoredGame:
+        black, white = player.identity, opponent.identity
+        if game.color == Color.WHITE:
+            black, white = white, black
+        winner = None if game.outcome.winner is None else int(game.outcome.winner)
+        _, reason, plies = game.summary
+        return StoredGame(black, white, str(self.conditions), self.seed, game.pair, winner, reason, plies)
+
+    def _earlier(self, player: Player, opponent: Player) -> dict[int, PairSummary]:
+        """Return the pairs that both games are known of."""
+        as_black = self._known(player.identity, opponent.identity, Color.BLACK)
+        as_white = self._known(opponent.identity, player.identity, Color.WHITE)
+        return {pair: PairSummary(as_black[pair], as_white[pair]) for pair in as_black.keys() & as_white.keys()}
+
+    def _known(self, black: str, white: str, color: Color) -> dict[int, GameSummary]:
+        return {
+            game.pair: GameSummary(
+                1 if game.winner is None else 2 if game.winner == color else 0, game.reason, game.plies
+            )
+            for game in self.results.games(black, white, str(self.conditions), self.seed)
+        }

@@ -1,0 +1,52 @@
+"""How far a match has come, and how long it will still take: one line that is rewritten, or now and then one."""
+
+import time
+from typing import TextIO
+
+_SECONDS_BETWEEN_LINES = 30  # where the output is no terminal
+
+
+class MatchProgress:
+    """Tells the progress of one match; a callable for `play_match`."""
+
+    def __init__(self, label: str, stream: TextIO) -> None:
+        self._label = label
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._began = self._told = time.monotonic()
+        self._first: int | None = None
+        self._width = 0
+
+    def __call__(self, done: int, games: int) -> None:
+        """Tell that so many games of all are over."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._began = done, now
+        due = self._terminal or now - self._told >= _SECONDS_BETWEEN_LINES
+        if not due:
+            return
+        self._told = now
+        text = f"{self._label}: {done} of {games} games"
+        if done > self._first:
+            left = (now - self._began) / (done - self._first) * (games - done)
+            text += f", {_duration(left)} to go"
+        if self._terminal:
+            self._stream.write(f"\r{text:{self._width}}")
+            self._width = len(text)
+        else:
+            self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Wipe the line, so that the result can be written in its place."""
+        if self._terminal and self._width:
+            self._stream.write(f"\r{'':{self._width}}\r")
+            self._stream.flush()
+            self._width = 0
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as people say it: 40 s, 12 min, 3.5 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,136 @@
+"""How strong the network is by now: the matches of a run in training, and the rating that follows from them.
+
+    RUN/evaluation/results.sqlite, games/, rating.png
+
+The games use keyed random numbers of their own, so the training is the same with and without them. A rating at
+a step uses the games of players up to that step, so that a resumed run rates as one that went through.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.evaluation.conditions import Conditions
+from keisei.evaluation.contest import ANCHOR, Contest
+from keisei.evaluation.evaluate import draw_curve
+from keisei.evaluation.match_result import MatchResult
+from keisei.evaluation.player import Player
+from keisei.evaluation.players import NetworkPlayer
+from keisei.evaluation.rating import Rating, Ratings, rate
+from keisei.evaluation.roster import BUILT_IN_NAMES, Machine, checkpoint_player, make_player, network_identity, seed_of
+from keisei.training.checkpoint import CheckpointError, checkpoint_path
+from keisei.training.checkpoint_format import weights_sha256
+from keisei.training.device import cores
+
+BEST = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """What an evaluation found.
+
+    rating: None if nothing was played. best_low: the lower end of the rating of the best checkpoint so far,
+    by the same games; minus infinity if there is none.
+    """
+
+    metrics: dict[str, float]
+    rating: Rating | None
+    best_low: float
+
+
+class StrengthMeter:
+    """The evaluations of one run.
+
+    tell: takes lines for the user. should_stop: asked between rounds of moves.
+    """
+
+    def __init__(
+        self, config: AppConfig, run: Path, checkpoints: Path, tell: Callable[[str], None], should_stop: Callable[[], bool]
+    ) -> None:
+        evaluation = config.evaluation
+        self._config = config
+        self._run = run
+        self._checkpoints = checkpoints
+        self._tell = tell
+        self._should_stop = should_stop
+        self._conditions = Conditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
+
+    def measure(self, agent: PPOAgent, step: int, games: int, best: int | None) -> Strength:
+        """Play so many games against each opponent, within the time that the config gives, and rate.
+
+        best: the step of the best checkpoint so far.
+        """
+        evaluation = self._config.evaluation
+        metrics: dict[str, float] = {}
+        with Contest(self._run / "evaluation", self._conditions, self._config.run.seed) as contest:
+            player = self._player(agent, step)
+            chain = [name for name in BUILT_IN_NAMES if name == ANCHOR or name in evaluation.opponents]
+            contest.link(chain, evaluation.games, self._should_stop)
+            opponents = self._opponents(agent, best)
+            budget = evaluation.seconds * max(1.0, games / evaluation.games) or math.inf
+            end = time.monotonic() + budget
+            for left, (name, opponent) in zip(range(len(opponents), 0, -1), opponents.items(), strict=True):
+                share = time.monotonic() + (end - time.monotonic()) / left
+                result = contest.play(player, opponent, games, should_stop=self._until(share))
+                opponent.close()
+                self._tell(f"{step:,} moves: {result}")
+                if result.games:
+                    metrics |= _match_metrics(name, result)
+            ratings = self._ratings(contest, step)
+            if player.identity not in (one.player for one in ratings.table):
+                return Strength(metrics, None, -math.inf)
+            draw_curve(contest, ratings, self._run / "plots")
+            lows = [ratings[name].low for name in contest.results.identities_at(best) if name in ratings]
+        rating = ratings[player.identity]
+        metrics["evaluation/rating"] = rating.elo
+        metrics["evaluation/rating_low"] = rating.low
+        metrics["evaluation/rating_high"] = rating.high
+        return Strength(metrics, rating, max(lows, default=-math.inf))
+
+    def _until(self, end: float) -> Callable[[], bool]:
+        return lambda: self._should_stop() or time.monotonic() >= end
+
+    def _player(self, agent: PPOAgent, step: int) -> NetworkPlayer:
+        """Return the network as it is, known by its weights as a checkpoint of it would be."""
+        temperature = self._config.evaluation.temperature
+        sha256 = weights_sha256(agent.tensors()["weights"])
+        identity = network_identity(sha256, temperature)
+        facts = {"step": str(step), "weights sha256": sha256}
+        name, seed = f"{self._run.name}@{step}", seed_of(self._config.run.seed, identity)
+        return NetworkPlayer(agent, name, seed, temperature, identity=identity, facts=facts)
+
+    def _opponents(self, agent: PPOAgent, best: int | None) -> dict[str, Player]:
+        """Return the opponents that there are, by the names of the config."""
+        machine = Machine(self._config.run.threads or cores(), str(agent.device))
+        found: dict[str, Player] = {}
+        for name in self._config.evaluation.opponents:
+            if name != BEST:
+                found[name] = make_player(name, self._config.run.seed, machine)
+            elif best is not None:
+                try:
+                    found[name] = self._best_player(best, machine)
+                except CheckpointError as error:
+                    self._tell(f"the best checkpoint does not play: {error}")
+        return found
+
+    def _best_player(self, best: int, machine: Machine) -> Player:
+        temperature = f"temperature={self._config.evaluation.temperature}"
+        path = checkpoint_path(self._checkpoints, best)
+        return checkpoint_player(path, self._config.run.seed, [temperature], machine)
+
+    def _ratings(self, contest: Contest, step: int) -> Ratings:
+        later = {one.identity for one in contest.results.players() if one.step is not None and one.step > step}
+        totals = contest.results.totals(str(self._conditions))
+        return rate([row for row in totals if not {row.player, row.opponent} & later], ANCHOR)
+
+
+def _match_metrics(name: str, result: MatchResult) -> dict[str, float]:
+    return {
+        f"evaluation/{name}_score": result.score,
+        f"evaluation/{name}_draws": result.draws / result.games,
+        f"evaluation/{name}_length": result.mean_length,
+    }
