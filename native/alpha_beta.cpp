@@ -50,9 +50,10 @@ struct RatedList {
 // is worth depends on how it was reached, by the rules of repetition.
 class Search {
 public:
-    Search(const Game& game, const std::function<bool()>& stop) : game_(game), stop_(stop) {}
+    Search(const Game& game, SearchLimits limits, const std::function<bool()>& stop)
+        : game_(game), limits_(limits), stop_(stop) {}
 
-    Choice choose(int depth, uint64_t seed);
+    Choice choose(uint64_t seed);
 
 private:
     // Ranks of ordering, from the top: what gains, by victim and then by attacker; killers; the rest by history.
@@ -68,12 +69,13 @@ private:
     }
 
     Game game_;
+    const SearchLimits limits_;
     const std::function<bool()>& stop_;
     bool stopped_ = false;
     uint64_t nodes_ = 0;
     RatedList lists_[MAX_SEARCH_DEPTH];  // by height
     MoveList tactical_;
-    RatedList quiet_lists_[QUIET_PLIES + 1];
+    RatedList quiet_lists_[MAX_QUIET_PLIES + 1];  // by plies left
     Move killers_[MAX_SEARCH_DEPTH][2];             // quiet moves that cut at this height
     int history_[2][PIECE_TYPE_SLOTS][SQUARES]{};  // how much a quiet move of this piece to this square has cut
 };
@@ -122,7 +124,7 @@ int Search::value(int depth, int height, int balance, int alpha, int beta) {
     if (depth == 0) {
         if (balance >= beta) return balance;
         Position pos = game_.position();
-        return quiet(pos, balance, QUIET_PLIES, alpha, beta);
+        return quiet(pos, balance, limits_.quiet_plies, alpha, beta);
     }
     rate(game_.legal_moves(), height);
     RatedList& list = lists_[height];
@@ -162,13 +164,13 @@ int Search::quiet(Position& pos, int balance, int plies, int alpha, int beta) {
     return best;
 }
 
-Choice Search::choose(int depth, uint64_t seed) {
+Choice Search::choose(uint64_t seed) {
     const int balance = material_balance(game_.position());
     rate(game_.legal_moves(), 0);
     std::vector<RatedMove> moves(lists_[0].moves, lists_[0].moves + lists_[0].size);
     const auto by_rank = [](const RatedMove& a, const RatedMove& b) { return a.rank > b.rank; };
     int best = 0;
-    for (int d = 1; d <= depth; ++d) {  // a shallow search orders the moves for the next one
+    for (int d = 1; d <= limits_.depth; ++d) {  // a shallow search orders the moves for the next one
         std::stable_sort(moves.begin(), moves.end(), by_rank);
         best = -INFINITE;
         for (RatedMove& m : moves) {
@@ -182,7 +184,7 @@ Choice Search::choose(int depth, uint64_t seed) {
     for (size_t left = moves.size(); left > 0 && !stopped_; --left) {
         std::swap(moves[left - 1], moves[random.below(uint32_t(left))]);
         const RatedMove& m = moves[left - 1];
-        if (m.rank >= best && after(m, depth, 0, balance, best - 1, best) >= best) return {m.move, best, nodes_};
+        if (m.rank >= best && after(m, limits_.depth, 0, balance, best - 1, best) >= best) return {m.move, best, nodes_};
     }
     return {moves[0].move, best, nodes_};  // stopped
 }
@@ -198,8 +200,8 @@ int material_balance(const Position& pos) {
     return balance[pos.side()] - balance[~pos.side()];
 }
 
-Choice alpha_beta(const Game& game, int depth, uint64_t seed, const std::function<bool()>& stop) {
-    return std::make_unique<Search>(game, stop)->choose(depth, seed);  // too large for the stack of a thread
+Choice alpha_beta(const Game& game, SearchLimits limits, uint64_t seed, const std::function<bool()>& stop) {
+    return std::make_unique<Search>(game, limits, stop)->choose(seed);  // too large for the stack of a thread
 }
 
 Move material_move(const Game& game, uint64_t seed) {

@@ -5,7 +5,7 @@
 //
 //   value(game, depth)       WIN_SCORE - h if the game is over and won, the negative of it if lost, 0 if drawn;
 //                            WIN_SCORE - h if the side to move may declare, and h > 0;
-//                            quiet(position, QUIET_PLIES) if depth is 0;
+//                            quiet(position, quiet_plies) if depth is 0;
 //                            otherwise the greatest -value(game after the move, depth - 1) of all legal moves.
 //   quiet(position, plies)   the balance of material or, if plies > 0 and it is more, the greatest
 //                            -quiet(position after the move, plies - 1) of all legal captures and promotions.
@@ -26,7 +26,7 @@ constexpr int PIECE_VALUES[PIECE_TYPE_SLOTS] = {0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6
 
 constexpr int WIN_SCORE = 100'000;  // far above all pieces together
 constexpr int MAX_SEARCH_DEPTH = 6;
-constexpr int QUIET_PLIES = 6;
+constexpr int MAX_QUIET_PLIES = 8;
 
 struct Choice {
     Move move;
@@ -37,9 +37,15 @@ struct Choice {
 // What the side to move has more than the other, in pawns, hands included.
 int material_balance(const Position& pos);
 
-// One of the best moves at this depth (1 to MAX_SEARCH_DEPTH), drawn evenly by the seed. The game must not be over.
-// `stop` is asked every millisecond or so; once it says true the choice is worth nothing.
-Choice alpha_beta(const Game& game, int depth, uint64_t seed, const std::function<bool()>& stop);
+// How far to look: depth 1 to MAX_SEARCH_DEPTH, quiet_plies 0 to MAX_QUIET_PLIES.
+struct SearchLimits {
+    int depth = 1;
+    int quiet_plies = 6;
+};
+
+// One of the best moves, drawn evenly by the seed. The game must not be over. `stop` is asked every millisecond or so;
+// once it says true the choice is worth nothing.
+Choice alpha_beta(const Game& game, SearchLimits limits, uint64_t seed, const std::function<bool()>& stop);
 
 // A move that wins at once, otherwise one after which the balance of material is best, whatever the reply; drawn evenly
 // by the seed. The game must not be over.

@@ -31,8 +31,9 @@ std::vector<Game> copy_games(nb::list games, const std::vector<uint64_t>& seeds)
     return copies;
 }
 
-nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& seeds, int threads) {
-    checked("depth", depth, 1, MAX_SEARCH_DEPTH);
+nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& seeds, int threads, int quiet_plies) {
+    const SearchLimits limits{checked("depth", depth, 1, MAX_SEARCH_DEPTH),
+                              checked("quiet_plies", quiet_plies, 0, MAX_QUIET_PLIES)};
     checked("threads", threads, 1);
     const std::vector<Game> copies = copy_games(games, seeds);
     const int count = int(copies.size());
@@ -43,7 +44,7 @@ nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& se
         std::atomic<int> next{0};  // one game may take a hundred times as long as another: each thread takes the next
         team.run(team.size(), [&](int, int) {
             for (int i; (i = next++) < count && !stop();)
-                choices[size_t(i)] = alpha_beta(copies[size_t(i)], depth, seeds[size_t(i)], std::ref(stop));
+                choices[size_t(i)] = alpha_beta(copies[size_t(i)], limits, seeds[size_t(i)], std::ref(stop));
         });
     });
     stop.rethrow();
@@ -64,7 +65,7 @@ nb::list material_moves(nb::list games, const std::vector<uint64_t>& seeds) {
 }  // namespace
 
 void bind_search(nb::module_& m) {
-    m.def("alpha_beta", &search_games, "games"_a, "depth"_a, "seeds"_a, "threads"_a = 1,
+    m.def("alpha_beta", &search_games, "games"_a, "depth"_a, "seeds"_a, "threads"_a = 1, nb::kw_only(), "quiet_plies"_a = SearchLimits{}.quiet_plies,
           "For each game one of the best moves by a search for material this deep, and its score in pawns.");
     m.def("material_moves", &material_moves, "games"_a, "seeds"_a,
           "For each game a move that wins at once, or else one that wins most material, whatever the reply.");
