@@ -80,27 +80,15 @@ nb::dict hand_counts(const Game& game, int color) {
     return counts;
 }
 
-// In the main thread Python gets to see a Ctrl-C every few milliseconds; no other thread is told of signals.
-uint64_t interruptible_perft(Position& pos, int depth, bool write_last) {
-    const nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
-    const bool is_main = nb::cast<unsigned long>(main_thread.attr("ident")) == PyThread_get_thread_ident();
-    bool interrupted = false;
-    uint64_t nodes = 0;
-    auto stop = [&] {
-        if (!is_main || interrupted) return interrupted;
-        nb::gil_scoped_acquire acquire;
-        return interrupted = PyErr_CheckSignals() != 0;
-    };
-    without_gil([&] { nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop); });
-    if (interrupted) nb::raise_python_error();
-    return nodes;
-}
-
 uint64_t count_sequences(nb::str sfen, int depth, bool write_last) {
     if (depth < 0 || depth > MAX_PERFT_DEPTH)
         raise_value_error("depth is " + std::to_string(depth) + ", expected 0 to " + std::to_string(MAX_PERFT_DEPTH));
     Position pos = unwrap(parse_sfen(utf8(sfen)));
-    return interruptible_perft(pos, depth, write_last);
+    CtrlC stop;
+    uint64_t nodes = 0;
+    without_gil([&] { nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop); });
+    stop.rethrow();
+    return nodes;
 }
 
 void bind_errors(nb::module_& m) {
@@ -195,5 +183,6 @@ NB_MODULE(_native, m) {
     bind_game(m);
     bind_encoding(m);
     bind_vector(m);
+    bind_search(m);
     m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false);
 }

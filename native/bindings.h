@@ -6,7 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <atomic>
 #include <chrono>
+#include <climits>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -38,6 +40,14 @@ T unwrap(Result<T> result) {
 }
 
 [[noreturn]] inline void raise_value_error(const std::string& what) { throw nb::value_error(what.c_str()); }
+
+inline int checked(const char* name, int value, int lowest, int highest = INT_MAX) {
+    if (value < lowest || value > highest)
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected " +
+                          (highest == INT_MAX ? "at least " + std::to_string(lowest)
+                                              : std::to_string(lowest) + " to " + std::to_string(highest)));
+    return value;
+}
 
 // The UTF-8 of a Python text, which lives as long as the text does.
 std::string_view utf8(nb::handle text);
@@ -77,7 +87,39 @@ void without_gil(Work&& work) {
     if (error) std::rethrow_exception(error);
 }
 
+// Whether work without the GIL is to stop: it shows Python a Ctrl-C. Python tells its main thread alone of signals; any
+// other thread learns what the main thread has seen, if that is at work too.
+class CtrlC {
+public:
+    CtrlC() {  // with the GIL
+        const nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
+        main_ = nb::cast<unsigned long>(main_thread.attr("ident"));
+    }
+    bool operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (!seen_ && PyThread_get_thread_ident() == main_ && now >= next_look_) {
+            nb::gil_scoped_acquire acquire;
+            if (PyErr_CheckSignals() != 0) seen_ = true;
+            next_look_ = now + INTERVAL;
+        }
+        return seen_;
+    }
+    // After the work, with the GIL: raises what Python made of the signal.
+    void rethrow() const {
+        if (seen_) nb::raise_python_error();
+    }
+
+private:
+    // Where another Python thread is busy, to get the GIL takes 5 ms.
+    static constexpr std::chrono::milliseconds INTERVAL{50};
+
+    unsigned long main_;
+    std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::now() + INTERVAL;
+    std::atomic<bool> seen_{false};
+};
+
 void bind_encoding(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_vector(nb::module_& m);
 
 }  // namespace keisei

@@ -80,14 +80,6 @@ private:
     Py_buffer view_{};
 };
 
-int checked(const char* name, int value, int lowest, int highest = INT_MAX) {
-    if (value < lowest || value > highest)
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected " +
-                          (highest == INT_MAX ? "at least " + std::to_string(lowest)
-                                              : std::to_string(lowest) + " to " + std::to_string(highest)));
-    return value;
-}
-
 Color to_color(int color) {
     if (color != BLACK && color != WHITE)
         raise_value_error("turn is " + std::to_string(color) + ", expected 0 (black) or 1 (white)");

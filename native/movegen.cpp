@@ -3,9 +3,10 @@
 namespace keisei {
 namespace {
 
-// Two ways to take what the generator finds: write it down, or count it.
+// Ways to take what the generator finds: write it down, all or some of it, or count it.
 class Writer {
 public:
+    static constexpr bool DROPS = true;
     explicit Writer(MoveList& list) : list_(list), end_(list.moves) {}
     ~Writer() { list_.size = int(end_ - list_.moves); }
 
@@ -27,8 +28,26 @@ private:
     Move* end_;
 };
 
+class TacticalWriter {
+public:
+    static constexpr bool DROPS = false;
+    TacticalWriter(const Position& pos, MoveList& list) : writer_(list), enemies_(pos.pieces(~pos.side())) {}
+
+    void board_moves(Square from, Bitboard targets, bool promote) {
+        writer_.board_moves(from, promote ? targets : targets & enemies_, promote);
+    }
+    void pawn_moves(Color us, Bitboard targets, bool promote) {
+        writer_.pawn_moves(us, promote ? targets : targets & enemies_, promote);
+    }
+
+private:
+    Writer writer_;
+    const Bitboard enemies_;
+};
+
 class Counter {
 public:
+    static constexpr bool DROPS = true;
     void board_moves(Square, Bitboard targets, bool) { count_ += targets.count(); }
     void pawn_moves(Color, Bitboard targets, bool) { count_ += targets.count(); }
     void drops(PieceType, Bitboard targets) { count_ += targets.count(); }
@@ -169,7 +188,7 @@ void generate(const Position& pos, Sink& sink) {
     piece_moves<Us, ROOK>(pos, move_targets, lines.pinned, sink);
     piece_moves<Us, HORSE>(pos, move_targets, lines.pinned, sink);
     piece_moves<Us, DRAGON>(pos, move_targets, lines.pinned, sink);
-    drops<Us>(pos, drop_targets, sink);
+    if constexpr (Sink::DROPS) drops<Us>(pos, drop_targets, sink);
 }
 
 template <class Sink>
@@ -182,6 +201,11 @@ void generate(const Position& pos, Sink& sink) {
 
 void generate_legal(const Position& pos, MoveList& list) {
     Writer writer(list);
+    generate(pos, writer);
+}
+
+void generate_tactical(const Position& pos, MoveList& list) {
+    TacticalWriter writer(pos, list);
     generate(pos, writer);
 }
 

@@ -22,6 +22,9 @@ struct MoveList {
 // All legal moves, promotions and optional non-promotions alike, in an order fixed for a position.
 void generate_legal(const Position& pos, MoveList& list);
 
+// Those of them that capture or promote.
+void generate_tactical(const Position& pos, MoveList& list);
+
 // How many there are, without writing them down.
 int count_legal(const Position& pos);
 

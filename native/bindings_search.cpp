@@ -1,0 +1,74 @@
+// The search by material for Python: games in, moves out, work without the GIL on copies of the games.
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "alpha_beta.h"
+#include "bindings.h"
+#include "threads.h"
+
+namespace keisei {
+namespace {
+
+// Copies, which another Python thread cannot change meanwhile.
+std::vector<Game> copy_games(nb::list games, const std::vector<uint64_t>& seeds) {
+    if (games.size() != seeds.size())
+        raise_value_error("games are " + std::to_string(games.size()) + " and seeds " + std::to_string(seeds.size()) +
+                          ", expected one seed for each game");
+    std::vector<Game> copies;
+    copies.reserve(games.size());
+    for (nb::handle item : games) {
+        if (!nb::isinstance<Game>(item) || !nb::inst_ready(item)) throw nb::type_error("games must be ShogiGames");
+        const Game& game = *nb::inst_ptr<Game>(item);
+        if (const auto end = game.outcome())
+            raise_value_error("game " + std::to_string(copies.size()) + " is over, " +
+                              std::string(reason_text(end->reason)) + ", expected games with a move to choose: " +
+                              to_sfen(game.position()));
+        copies.push_back(game);
+    }
+    return copies;
+}
+
+nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& seeds, int threads, int quiet_plies) {
+    const SearchLimits limits{checked("depth", depth, 1, MAX_SEARCH_DEPTH),
+                              checked("quiet_plies", quiet_plies, 0, MAX_QUIET_PLIES)};
+    checked("threads", threads, 1);
+    const std::vector<Game> copies = copy_games(games, seeds);
+    const int count = int(copies.size());
+    std::vector<Choice> choices(copies.size());
+    CtrlC stop;
+    without_gil([&] {
+        ThreadTeam team(std::clamp(count, 1, threads));
+        std::atomic<int> next{0};  // one game may take a hundred times as long as another: each thread takes the next
+        team.run(team.size(), [&](int, int) {
+            for (int i; (i = next++) < count && !stop();)
+                choices[size_t(i)] = alpha_beta(copies[size_t(i)], limits, seeds[size_t(i)], std::ref(stop));
+        });
+    });
+    stop.rethrow();
+    nb::list found;
+    for (const Choice& choice : choices) found.append(nb::make_tuple(move_object(choice.move), choice.score));
+    return found;
+}
+
+nb::list material_moves(nb::list games, const std::vector<uint64_t>& seeds) {
+    const std::vector<Game> copies = copy_games(games, seeds);
+    std::vector<Move> moves(copies.size());
+    without_gil([&] {
+        for (size_t i = 0; i < copies.size(); ++i) moves[i] = material_move(copies[i], seeds[i]);
+    });
+    return move_list(moves.data(), moves.size());
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+    m.def("alpha_beta", &search_games, "games"_a, "depth"_a, "seeds"_a, "threads"_a = 1, nb::kw_only(), "quiet_plies"_a = SearchLimits{}.quiet_plies,
+          "For each game one of the best moves by a search for material this deep, and its score in pawns.");
+    m.def("material_moves", &material_moves, "games"_a, "seeds"_a,
+          "For each game a move that wins at once, or else one that wins most material, whatever the reply.");
+}
+
+}  // namespace keisei
