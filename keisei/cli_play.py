@@ -1,4 +1,4 @@
-"""The commands that play: evaluate, ladder, usi, play. Doors only; keisei.cli puts them on the command line."""
+"""The commands that play: evaluate, ladder, usi, play. Doors only; keisei.cli offers them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,18 +16,21 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="RUN_OR_CHECKPOINT",
-        help="A run (its best checkpoint is meant, or its last), RUN@best, RUN@latest, RUN@STEP, or a checkpoint.",
+        help="A checkpoint, or a run: its best one, or its last; RUN@best, RUN@latest, RUN@STEP.",
     ),
 ]
 Games = Annotated[int, typer.Option(min=2, help="Games against each opponent, an even number.")]
 RandomPlies = Annotated[
-    int | None, typer.Option(min=0, max=200, help="Random moves of an opening.", show_default="4, 0 with --openings")
+    int | None,
+    typer.Option(min=0, max=200, help="Random moves of an opening.", show_default="4, 0 with --openings"),
 ]
 Openings = Annotated[
     Path | None, typer.Option(help="A file of positions, an SFEN or a USI position on each line.")
 ]
 MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game is a draw.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")
+]
 Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
 Device = Annotated[str, typer.Option(help="Of the networks: auto, cpu, cuda.")]
 
@@ -90,7 +93,10 @@ def evaluate(
     from keisei.evaluation import evaluate as matches
 
     setting = matches.Setting(
-        _conditions(random_plies, openings, max_moves), seed, machine=_machine(threads, device), sprt=_sprt(sprt)
+        _conditions(random_plies, openings, max_moves),
+        seed,
+        machine=_machine(threads, device),
+        sprt=_sprt(sprt),
     )
     directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
     opponents = against or ["random", "greedy", "material"]
@@ -132,7 +138,7 @@ def ladder(
     let_threads_sleep()
     from keisei.evaluation import evaluate as matches
 
-    seated = [name for name in BUILT_IN_NAMES if built_in and name != "alphabeta-4" or name == "random"]
+    seated = [name for name in BUILT_IN_NAMES if (built_in and name != "alphabeta-4") or name == "random"]
     seated += [player for player in players or [] if player not in seated]
     setting = matches.Setting(
         _conditions(random_plies, openings, max_moves), seed, machine=_machine(threads, device)

@@ -186,7 +186,10 @@ class EvaluationConfig(Room):
         description="who is played; best is the best checkpoint so far",
     )
     seconds: float = Field(
-        60, ge=0, le=86_400, description="time for one evaluation, for the last one in proportion; 0 is no limit"
+        60,
+        ge=0,
+        le=86_400,
+        description="of time for an evaluation, in proportion for the last; 0 is no limit",
     )
     temperature: float = Field(
         0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"

@@ -84,9 +84,18 @@ class Contest:
         for weaker, stronger in pairwise(players):
             self.play(stronger, weaker, games, should_stop=should_stop)
 
-    def ratings(self) -> Ratings:
-        """Return the ratings of everybody who has played under these conditions, by identity."""
-        return rate(self.results.totals(str(self.conditions)), ANCHOR)
+    def ratings(self, up_to: int | None = None) -> Ratings | None:
+        """Return the ratings by identity of everybody who has played under these conditions.
+
+        None if the anchor has not played. up_to: of networks, only those of this step or before count.
+        """
+        steps = {one.identity: one.step or 0 for one in self.results.players().values()}
+        later = {identity for identity, step in steps.items() if up_to is not None and step > up_to}
+        totals = self.results.totals(str(self.conditions))
+        counted = [row for row in totals if not {row.player, row.opponent} & later]
+        if not any(ANCHOR in (row.player, row.opponent) for row in counted):
+            return None
+        return rate(counted, ANCHOR)
 
     def close(self) -> None:
         """Close the file of results."""
@@ -112,12 +121,14 @@ class Contest:
         """Return the pairs that both games are known of."""
         as_black = self._known(player.identity, opponent.identity, Color.BLACK)
         as_white = self._known(opponent.identity, player.identity, Color.WHITE)
-        return {pair: PairSummary(as_black[pair], as_white[pair]) for pair in as_black.keys() & as_white.keys()}
+        return {
+            pair: PairSummary(as_black[pair], as_white[pair]) for pair in as_black.keys() & as_white.keys()
+        }
 
     def _known(self, black: str, white: str, color: Color) -> dict[int, GameSummary]:
         return {
             game.pair: GameSummary(
                 1 if game.winner is None else 2 if game.winner == color else 0, game.reason, game.plies
             )
-            for game in self.results.games(black, white, str(self.conditions), self.seed)
+            for game in self.results.between(black, white, str(self.conditions), self.seed)
         }

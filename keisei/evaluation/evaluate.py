@@ -1,6 +1,7 @@
 """`keisei evaluate` and `keisei ladder`: matches, ratings and a report, in a directory."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +70,7 @@ def ladder(
 ) -> Path:
     """Rate players by games where the ratings are least certain; tell the table, return the report.
 
-    batch: games that two play before the ratings are looked at again. precision: of the 95 % intervals, ± Elo.
+    batch: games that two play before all are rated again. precision: of the 95 % intervals, ± Elo.
     """
     end = None if minutes is None else time.monotonic() + 60 * minutes
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed}
@@ -85,7 +86,9 @@ def ladder(
 
         def games() -> dict[frozenset[str], int]:
             totals = contest.results.totals(str(setting.conditions))
-            return {frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses for row in totals}
+            return {
+                frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses for row in totals
+            }
 
         def play(one: str, other: str) -> None:
             played = games().get(frozenset((one, other)), 0)
@@ -162,37 +165,37 @@ def _match_report(player: Player, opponent: Player, result: MatchResult) -> dict
 
 def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell) -> None:
     """Rate everybody, tell the table, draw the curve."""
-    names = {player.identity: player.name for player in contest.results.players()}
+    players = contest.results.players()
+    report["players"] = {identity: {"name": one.name, **one.facts} for identity, one in players.items()}
     ratings = contest.ratings()
-    tell(f"\n{format_table(ratings, names)}")
-    report["players"] = {
-        player.identity: {"name": player.name, **player.facts} for player in contest.results.players()
-    }
+    if ratings is None:
+        tell(f"no ratings: they begin at {ANCHOR}, and it has not played here")
+        return
+    tell(f"\n{format_table(ratings, {identity: one.name for identity, one in players.items()})}")
     report["ratings"] = [
         {"player": one.player, "elo": _finite(one.elo), "low": _finite(one.low), "high": _finite(one.high)}
         | {"games": one.games, "score": one.score}
         for one in ratings.table
     ]
     if (picture := draw_curve(contest, ratings, directory)) is not None:
-        tell(f"the rating over the moves of training: {picture}")
+        tell(f"\nthe rating over the moves of training: {picture}")
 
 
 def draw_curve(contest: Contest, ratings: Ratings, directory: Path) -> Path | None:
     """Draw the ratings of networks over their steps to rating.png; None if fewer than two are rated."""
     curves: dict[str, list[RatedStep]] = {}
     lines: dict[str, float] = {}
-    rated = {one.player: one for one in ratings.table}
-    for player in contest.results.players():
-        if player.identity not in rated:
-            continue
-        rating = rated[player.identity]
+    players = contest.results.players()
+    for rating in ratings.table:
+        player = players[rating.player]
         if player.step is not None:
-            run, _, _ = player.name.partition("@")
+            run, _, settings = player.name.partition("@")
+            label = " ".join([run, *settings.split()[1:]])  # a search is another curve than the policy
             point = RatedStep(player.step, rating.elo, rating.low, rating.high)
-            curves.setdefault(run, []).append(point)
-        elif _finite(rating.elo) is not None:
+            curves.setdefault(label, []).append(point)
+        elif math.isfinite(rating.elo):
             lines[player.name] = rating.elo
-    curves = {run: sorted(points) for run, points in curves.items() if len(points) > 1}
+    curves = {label: sorted(points) for label, points in curves.items() if len(points) > 1}
     if not curves:
         return None
     path = directory / "rating.png"
@@ -201,7 +204,7 @@ def draw_curve(contest: Contest, ratings: Ratings, directory: Path) -> Path | No
 
 
 def _finite(value: float) -> float | None:
-    return value if abs(value) < float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 def _written(path: Path, report: Mapping[str, Any]) -> Path:

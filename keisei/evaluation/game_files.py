@@ -1,4 +1,4 @@
-"""The games of a match as files: all in one CSA file, and as USI lines; each pair is there once it is over."""
+"""The games of a match as files: all in one CSA file, and as USI lines; a pair is there once it is over."""
 
 import re
 from pathlib import Path

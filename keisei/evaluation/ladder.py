@@ -58,7 +58,7 @@ def _guess(elo: float, low: float, high: float) -> float:
 def climb(
     players: Sequence[str],
     play: Callable[[str, str], None],
-    ratings: Callable[[], Ratings],
+    ratings: Callable[[], Ratings | None],
     games: Callable[[], Mapping[frozenset[str], int]],
     *,
     precision: float,
@@ -70,7 +70,7 @@ def climb(
     """
     while not should_stop():
         played = games()
-        pairing = next_pairing(players, ratings() if played else None, played, precision)
+        pairing = next_pairing(players, ratings(), played, precision)
         if pairing is None:
             return True
         play(*pairing)

@@ -3,8 +3,8 @@
     result = play_match(NetworkPlayer(agent, "default", seed=1), make_player("greedy", seed=2), games=200)
     print(result)
 
-A game is decided by the rules alone: nobody stops it because one side stands better. A side that may declare a
-win at its turn does so. A player's fault (an engine that crashes, is silent or plays an illegal move) loses
+A game is decided by the rules alone: nobody stops it because one side stands better. A side that may declare
+a win at its turn does so. A player's fault (an engine that crashes, is silent or plays an illegal move) loses
 that game, and the match goes on. A game depends on seed, number of its pair, conditions and players, not on
 how many are played side by side.
 """
@@ -16,7 +16,9 @@ from keisei.evaluation.conditions import Conditions
 from keisei.evaluation.match_result import GameSummary, MatchResult, PairSummary, summed_up
 from keisei.evaluation.player import Answer, Lost, Player, Turn
 from keisei.evaluation.sprt import Sprt
-from keisei.shogi import Color, GameRecord, Move, Outcome, Reason, ShogiGame
+from keisei.shogi import Color, GameRecord, Outcome, Reason, ShogiGame
+
+STANDARD = Conditions()
 
 _COLORS = (Color.BLACK, Color.WHITE)
 
@@ -57,7 +59,7 @@ def play_match(
     opponent: Player,
     *,
     games: int = 200,
-    conditions: Conditions = Conditions(),
+    conditions: Conditions = STANDARD,
     seed: int = 0,
     side_by_side: int = 100,
     earlier: Mapping[int, PairSummary] | None = None,

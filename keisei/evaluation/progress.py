@@ -1,4 +1,4 @@
-"""How far a match has come, and how long it will still take: one line that is rewritten, or now and then one."""
+"""How far a match has come, and how long it will still take: a line rewritten, or one now and then."""
 
 import time
 from typing import TextIO

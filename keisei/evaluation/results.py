@@ -150,6 +150,11 @@ class Results:
         rows = self._rows("SELECT * FROM games WHERE ?1 IS NULL OR conditions = ?1", (conditions,))
         return [StoredGame._make(row)._replace(seed=row[3] % 2**64) for row in rows]
 
+    def between(self, black: str, white: str, conditions: str, seed: int) -> list[StoredGame]:
+        """Return the games of two players, by pair number, under these conditions and with this seed."""
+        games = self.games(conditions)
+        return [game for game in games if (game.black, game.white, game.seed) == (black, white, seed)]
+
     def totals(self, conditions: str | None = None) -> list[PairResult]:
         """Return the results by two identities, each two once, of all games or under some conditions."""
         rows = self._rows(

@@ -1,4 +1,4 @@
-"""Players by what a user writes: "greedy", "alphabeta-3", "runs/first@best;visits=100", "usi:engine;depth=1"."""
+"""Players by what a user writes: "greedy", "alphabeta-3", "runs/first;visits=100", "usi:engine;depth=1"."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,7 +14,6 @@ from keisei.evaluation.players import (
     NetworkPlayer,
     RandomPlayer,
 )
-from keisei.evaluation.usi_player import UsiPlayer, parse_spec
 from keisei.training.device import choose_device, keep_freed_memory
 
 TEMPERATURE = 0.25  # as in the evaluations during training: games differ, and the policy is nearly its best
@@ -36,6 +35,9 @@ class Machine:
     device: str = "cpu"
 
 
+ONE_THREAD = Machine()
+
+
 def seed_of(seed: int, identity: str) -> int:
     """Return a player's own seed in a match: players that differ draw different numbers."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{identity}".encode()).digest()[:8], "little")
@@ -46,7 +48,7 @@ def network_identity(sha256: str, temperature: float) -> str:
     return f"network-{sha256[:16]} temperature {temperature:g}"
 
 
-def make_player(text: str, seed: int, machine: Machine = Machine()) -> Player:
+def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
     """Return the player that a text means.
 
     random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an engine of
@@ -61,6 +63,8 @@ def make_player(text: str, seed: int, machine: Machine = Machine()) -> Player:
             raise PlayerError(f"player {text!r}: expected alphabeta-1 to alphabeta-6")
         return AlphaBetaPlayer(int(depth), seed_of(seed, text), machine.threads)
     if text.startswith("usi:"):
+        from keisei.evaluation.usi_player import UsiPlayer, parse_spec
+
         try:
             return UsiPlayer(parse_spec(text))
         except ValueError as error:
@@ -70,7 +74,7 @@ def make_player(text: str, seed: int, machine: Machine = Machine()) -> Player:
 
 
 def checkpoint_player(
-    path: Path, seed: int, settings: list[str] | None = None, machine: Machine = Machine()
+    path: Path, seed: int, settings: list[str] | None = None, machine: Machine = ONE_THREAD
 ) -> Player:
     """Return the player that a checkpoint's network is, with settings such as "visits=100"."""
     visits, seconds, temperature = _settings(settings or [])

@@ -1,9 +1,10 @@
 """How strong the network is by now: the matches of a run in training, and the rating that follows from them.
 
-    RUN/evaluation/results.sqlite, games/, rating.png
+    RUN/evaluation/results.sqlite, games/
+    RUN/plots/rating.png
 
-The games use keyed random numbers of their own, so the training is the same with and without them. A rating at
-a step uses the games of players up to that step, so that a resumed run rates as one that went through.
+The games use keyed random numbers of their own, so the training is the same with and without them. A rating
+at a step uses the games of players up to that step, so that a resumed run rates as one that went through.
 """
 
 import math
@@ -20,8 +21,15 @@ from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.match_result import MatchResult
 from keisei.evaluation.player import Player
 from keisei.evaluation.players import NetworkPlayer
-from keisei.evaluation.rating import Rating, Ratings, rate
-from keisei.evaluation.roster import BUILT_IN_NAMES, Machine, checkpoint_player, make_player, network_identity, seed_of
+from keisei.evaluation.rating import Rating
+from keisei.evaluation.roster import (
+    BUILT_IN_NAMES,
+    Machine,
+    checkpoint_player,
+    make_player,
+    network_identity,
+    seed_of,
+)
 from keisei.training.checkpoint import CheckpointError, checkpoint_path
 from keisei.training.checkpoint_format import weights_sha256
 from keisei.training.device import cores
@@ -49,7 +57,12 @@ class StrengthMeter:
     """
 
     def __init__(
-        self, config: AppConfig, run: Path, checkpoints: Path, tell: Callable[[str], None], should_stop: Callable[[], bool]
+        self,
+        config: AppConfig,
+        run: Path,
+        checkpoints: Path,
+        tell: Callable[[str], None],
+        should_stop: Callable[[], bool],
     ) -> None:
         evaluation = config.evaluation
         self._config = config
@@ -80,16 +93,18 @@ class StrengthMeter:
                 self._tell(f"{step:,} moves: {result}")
                 if result.games:
                     metrics |= _match_metrics(name, result)
-            ratings = self._ratings(contest, step)
-            if player.identity not in (one.player for one in ratings.table):
+            ratings = contest.ratings(up_to=step)
+            rated = {} if ratings is None else {one.player: one for one in ratings.table}
+            if ratings is None or player.identity not in rated:
                 return Strength(metrics, None, -math.inf)
             draw_curve(contest, ratings, self._run / "plots")
-            lows = [ratings[name].low for name in contest.results.identities_at(best) if name in ratings]
-        rating = ratings[player.identity]
+            of_best = [one.identity for one in contest.results.players().values() if one.step == best]
+        rating = rated[player.identity]
         metrics["evaluation/rating"] = rating.elo
         metrics["evaluation/rating_low"] = rating.low
         metrics["evaluation/rating_high"] = rating.high
-        return Strength(metrics, rating, max(lows, default=-math.inf))
+        best_low = max((rated[name].low for name in of_best if name in rated), default=-math.inf)
+        return Strength(metrics, rating, best_low)
 
     def _until(self, end: float) -> Callable[[], bool]:
         return lambda: self._should_stop() or time.monotonic() >= end
@@ -121,11 +136,6 @@ class StrengthMeter:
         temperature = f"temperature={self._config.evaluation.temperature}"
         path = checkpoint_path(self._checkpoints, best)
         return checkpoint_player(path, self._config.run.seed, [temperature], machine)
-
-    def _ratings(self, contest: Contest, step: int) -> Ratings:
-        later = {one.identity for one in contest.results.players() if one.step is not None and one.step > step}
-        totals = contest.results.totals(str(self._conditions))
-        return rate([row for row in totals if not {row.player, row.opponent} & later], ANCHOR)
 
 
 def _match_metrics(name: str, result: MatchResult) -> dict[str, float]:
