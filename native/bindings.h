@@ -121,5 +121,6 @@ private:
 void bind_encoding(nb::module_& m);
 void bind_search(nb::module_& m);
 void bind_vector(nb::module_& m);
+void bind_tree(nb::module_& m);
 
 }  // namespace keisei
