@@ -169,12 +169,12 @@ def shown(text: str) -> str:
 
 
 def _set_option(line: str) -> SetOption:
-    match = re.fullmatch(r"\s*setoption\s+name\s+(\S.*?)(?:\s+value(?:\s+(.*?))?)?\s*", line, re.DOTALL)
-    if match is None or match[1] == "value":
+    words = line.split(None, 2)
+    rest = words[2].strip() if words[1:2] == ["name"] and len(words) == 3 else ""
+    name, *value = re.split(r"(?:^|\s+)value(?:\s+|$)", rest, maxsplit=1)
+    if not name:
         raise ProtocolError(f"expected setoption name NAME [value VALUE], given {shown(line)}")
-    name, value = match[1], match[2]
-    has_value = match.end(1) < len(line.rstrip())
-    return SetOption(name, (value or "") if has_value else None)
+    return SetOption(name, value[0] if value else None)
 
 
 def _position(words: list[str]) -> SetPosition:
