@@ -195,5 +195,6 @@ NB_MODULE(_native, m) {
     bind_game(m);
     bind_encoding(m);
     bind_vector(m);
+    bind_tree(m);
     m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false);
 }

@@ -79,5 +79,6 @@ void without_gil(Work&& work) {
 
 void bind_encoding(nb::module_& m);
 void bind_vector(nb::module_& m);
+void bind_tree(nb::module_& m);
 
 }  // namespace keisei

@@ -10,8 +10,6 @@ namespace {
 // Room for the moves of an ordinary game is taken at once, so that playing does not allocate; a longer one grows.
 constexpr int RESERVED_MOVES = 512;
 
-constexpr Square TRY_SQUARE[2] = {make_square(4, 0), make_square(4, 8)};  // 5a for Black, 5i for White
-
 // 27: Black needs 28 points because White moves second. 24: 31 points win (24 to 30 would be a draw by agreement).
 int points_to_declare(Declaration d, Color c) {
     if (d == Declaration::POINTS_24) return 31;

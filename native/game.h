@@ -12,6 +12,7 @@
 namespace keisei {
 
 enum class Declaration : uint8_t { OFF, POINTS_27, POINTS_24, TRY };
+constexpr Square TRY_SQUARE[2] = {make_square(4, 0), make_square(4, 8)};  // 5a for Black, 5i for White
 
 enum class Reason : uint8_t {
     CHECKMATE, NO_LEGAL_MOVE, REPETITION, PERPETUAL_CHECK, DECLARATION, MAXIMUM_LENGTH, RESIGNATION

@@ -1,0 +1,187 @@
+// The search trees and the mate search for Python: games in, arrays of the caller's in and out, work without the GIL.
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "bindings_array.h"
+#include "mate.h"
+#include "tree.h"
+
+namespace keisei {
+namespace {
+
+const Game& to_game(nb::handle object, const std::string& name) {
+    if (!nb::isinstance<Game>(object) || !nb::inst_ready(object))
+        throw nb::type_error((name + ": expected a ShogiGame").c_str());
+    const Game& game = *nb::inst_ptr<Game>(object);
+    if (const auto end = game.outcome())
+        throw RulesFault(name + ": the game is over, " + std::string(reason_text(end->reason)));
+    return game;
+}
+
+double checked_number(const char* name, double value) {
+    if (!(value >= 0 && std::isfinite(value)))
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected a finite number, at least 0");
+    return value;
+}
+
+// The trees with a mark for whoever uses them, so that a second thread is refused and not let into a data race.
+class SharedForest {
+public:
+    explicit SharedForest(std::unique_ptr<Forest> forest) : forest_(std::move(forest)) {}
+
+    class Use {
+    public:
+        explicit Use(SharedForest& shared) : shared_(shared) {
+            if (shared.broken_) throw std::runtime_error("this search broke off in the middle of a step");
+            if (shared.busy_.exchange(true)) throw std::runtime_error("this search is in use by another thread");
+        }
+        ~Use() { shared_.busy_ = false; }
+        Use(const Use&) = delete;
+        Forest* operator->() const { return shared_.forest_.get(); }
+
+    private:
+        SharedForest& shared_;
+    };
+
+    // Works without the GIL. Should it fail half-way (memory), the trees are of no use any more.
+    template <class Work>
+    void change(Work&& work) {
+        try {
+            without_gil(work);
+        } catch (...) {
+            broken_ = true;
+            throw;
+        }
+    }
+
+private:
+    std::unique_ptr<Forest> forest_;
+    std::atomic<bool> busy_{false};
+    bool broken_ = false;
+};
+using Use = SharedForest::Use;
+
+void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes, int threads) {
+    TreeSettings settings;
+    settings.c_puct = checked_number("c_puct", c_puct);
+    settings.fpu = checked_number("fpu", fpu);
+    settings.leaves = checked("leaves", leaves, 1, 1024);
+    settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
+    checked("threads", threads, 1);
+    if (games.size() < 1 || games.size() > size_t(INT_MAX / MAX_LEGAL_MOVES / leaves))
+        raise_value_error("games are " + std::to_string(games.size()) + ", expected 1 to " +
+                          std::to_string(INT_MAX / MAX_LEGAL_MOVES / leaves));
+    std::vector<std::unique_ptr<Game>> copies;  // whatever the caller does with the games meanwhile
+    std::vector<const Game*> pointers;
+    for (nb::handle game : games) {
+        const std::string name = "games[" + std::to_string(copies.size()) + "]";
+        copies.push_back(std::make_unique<Game>(to_game(game, name)));
+        pointers.push_back(copies.back().get());
+    }
+    std::unique_ptr<Forest> forest;
+    without_gil([&] {
+        forest = std::make_unique<Forest>(pointers, settings, threads);
+        copies.clear();
+    });
+    new (self) SharedForest(std::move(forest));
+}
+
+int select_leaves(SharedForest& self, int visits, nb::handle planes, nb::handle offsets, nb::handle actions) {
+    const Use forest(self);
+    const Py_ssize_t n = forest->most_rows();
+    const Array<float> planes_out(planes, "planes", {n, PLANES, 9, 9}, true);
+    const Array<int32_t> offsets_out(offsets, "offsets", {n + 1}, true);
+    const Array<int32_t> actions_out(actions, "actions", {n * MAX_LEGAL_MOVES}, true);
+    checked("visits", visits, 1);
+    self.change([&] {
+        forest->select(visits);
+        forest->write(planes_out.data(), offsets_out.data(), actions_out.data());
+    });
+    return forest->rows();
+}
+
+void expand_leaves(SharedForest& self, nb::handle priors, nb::handle values) {
+    const Use forest(self);
+    const Array<float> priors_in(priors, "priors", {forest->actions()}, false);
+    const Array<float> values_in(values, "values", {forest->rows()}, false);
+    std::optional<Error> error;
+    self.change([&] { error = forest->expand(priors_in.data(), values_in.data()); });
+    if (error) raise_value_error(error->message);
+}
+
+nb::tuple tree_result(SharedForest& self, int index, int count) {
+    const Use forest(self);
+    if (index < 0 || index >= forest->size())
+        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " + std::to_string(forest->size() - 1)).c_str());
+    const Tree& tree = forest->tree(index);
+    nb::list lines;
+    for (const TreeLine& line : tree.lines(checked("multipv", count, 1)))
+        lines.append(nb::make_tuple(move_object(line.move), line.visits, line.value, line.prior, line.mate,
+                                    move_list(line.pv.data(), line.pv.size())));
+    return nb::make_tuple(lines, tree.visits(), tree.size());
+}
+
+// Python is asked at most every few milliseconds whether to go on: should_stop, and in the main thread Ctrl-C.
+class Patience {
+public:
+    Patience(std::optional<double> seconds, nb::object should_stop) : should_stop_(std::move(should_stop)) {
+        if (seconds) deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+        next_ = start_ + PAUSE;
+    }
+    bool is_over() {
+        const Clock::time_point now = Clock::now();
+        if (deadline_ && now >= *deadline_) return true;
+        if (now < next_) return false;
+        next_ = now + PAUSE;
+        while (python_is_ending()) std::this_thread::sleep_for(std::chrono::hours(1));  // as without_gil does
+        nb::gil_scoped_acquire acquire;
+        failed_ = PyErr_CheckSignals() != 0;
+        if (failed_ || should_stop_.is_none()) return failed_;
+        const nb::object said = nb::steal(PyObject_CallNoArgs(should_stop_.ptr()));
+        const int truth = said.is_valid() ? PyObject_IsTrue(said.ptr()) : -1;
+        failed_ = truth < 0;
+        return truth != 0;
+    }
+    bool failed() const { return failed_; }  // Python has an exception
+
+private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::milliseconds PAUSE{10};
+    const Clock::time_point start_ = Clock::now();
+    std::optional<Clock::time_point> deadline_;
+    Clock::time_point next_;
+    nb::object should_stop_;
+    bool failed_ = false;
+};
+
+nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> seconds, nb::object should_stop) {
+    constexpr double LONGEST = 1e9;  // seconds that a clock can count
+    if (max_nodes < 1) raise_value_error("max_nodes is " + std::to_string(max_nodes) + ", expected at least 1");
+    if (seconds && !(*seconds >= 0 && *seconds <= LONGEST))
+        raise_value_error("seconds is " + std::to_string(*seconds) + ", expected 0 to 1000000000, or None");
+    const Game copy = to_game(game, "game");
+    Patience patience(seconds, std::move(should_stop));
+    MateAnswer answer;
+    without_gil([&] { answer = find_mate(copy, {max_nodes, [&] { return patience.is_over(); }}); });
+    if (patience.failed()) nb::raise_python_error();
+    constexpr const char* NAMES[] = {"mate", "nomate", "unknown"};
+    return nb::make_tuple(NAMES[answer.kind], move_list(answer.line.data(), answer.line.size()));
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+    nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.shogi.trees is its face.")
+        .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a, "threads"_a)
+        .def("__len__", [](SharedForest& self) { return Use(self)->size(); })
+        .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
+        .def("_expand", &expand_leaves, "priors"_a, "values"_a)
+        .def("_result", &tree_result, "index"_a, "multipv"_a)
+        .def("_answered", [](SharedForest& self) { return Use(self)->answered(); })
+        .def("_finished", [](SharedForest& self, int visits) { return Use(self)->finished(visits); }, "visits"_a);
+    m.def("find_mate", &search_mate, "game"_a, "max_nodes"_a, "seconds"_a.none(), "should_stop"_a.none() = nb::none());
+}
+
+}  // namespace keisei

@@ -1,0 +1,331 @@
+#include "tree.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mate.h"
+
+namespace keisei {
+namespace {
+
+// AlphaZero's: c_puct grows by the logarithm of the visits, when they are many.
+constexpr double GROWTH_BASE = 19652;
+
+double value_of(bool win) { return win ? 1 : -1; }
+
+}  // namespace
+
+uint32_t Tree::EdgeArena::allocate(int count) {
+    const uint32_t room = uint32_t(blocks_.size()) * BLOCK - used_;
+    if (room < uint32_t(count)) {
+        used_ = uint32_t(blocks_.size()) * BLOCK;
+        blocks_.push_back(std::make_unique<Edge[]>(BLOCK));
+    }
+    const uint32_t first = used_;
+    used_ += uint32_t(count);
+    return first;
+}
+
+Tree::Tree(const Game& game, const TreeSettings& settings) : game_(game), settings_(settings), nodes_(2) {
+    nodes_[LOST].result = Verdict::LOSS;
+    const MoveList& legal = game_.legal_moves();
+    add_edges(nodes_[ROOT], legal.moves, legal.size);
+    find_wins_at_root();
+}
+
+void Tree::add_edges(Node& node, const Move* moves, int count) {
+    node.edges = edges_.allocate(count);
+    node.edge_count = uint16_t(count);
+    Edge* edge = begin_edges(node);
+    for (int i = 0; i < count; ++i) edge[i] = Edge{NONE, 1.0f / float(count), moves[i]};
+}
+
+// Every move is tried here, so that no win is ever missed: mate, stalemate, a try, the other's perpetual check.
+void Tree::find_wins_at_root() {
+    Node& root = nodes_[ROOT];
+    const Color us = game_.position().side();
+    for (Edge* edge = begin_edges(root); edge != end_edges(root); ++edge) {
+        game_.push_legal(edge->move);
+        const std::optional<Outcome> end = game_.outcome();
+        game_.pop();
+        if (!end || end->winner != us) continue;
+        edge->child = LOST;
+        root.result = Verdict::WIN;
+        root.plies = 1;
+    }
+}
+
+// Looks at the position of a new node: over, won at once, or one that needs an evaluation.
+void Tree::judge(Node& node) {
+    const Color us = game_.position().side();
+    if (const std::optional<Outcome> end = game_.outcome()) {
+        node.result = !end->winner ? Verdict::DRAW : *end->winner == us ? Verdict::WIN : Verdict::LOSS;
+        return;
+    }
+    if (game_.can_declare()) {
+        node.result = Verdict::WIN;
+        node.plies = 1;  // as if the declaration were a move
+        return;
+    }
+    const MoveList& legal = game_.legal_moves();
+    if (const std::optional<Move> mate = mate_in_one(game_.position(), legal)) {
+        add_edges(node, &*mate, 1);
+        begin_edges(node)->child = LOST;
+        node.result = Verdict::WIN;
+        node.plies = 1;
+        return;
+    }
+    add_edges(node, legal.moves, legal.size);
+}
+
+bool Tree::finished(int visits_wanted) const {
+    return nodes_[ROOT].result != Verdict::OPEN || full_ || visits() >= visits_wanted;
+}
+
+void Tree::collect(int visits_wanted) {
+    if (!leaves_.empty()) return;
+    for (int i = 0; i < settings_.leaves && !finished(visits_wanted - leaf_count()); ++i)
+        if (!simulate()) break;
+}
+
+// Walks from the root to an end or to a new leaf. False if that leaf waits already or there is no room for it.
+bool Tree::simulate() {
+    uint32_t at = ROOT;
+    int depth = 0;
+    bool done = false;
+    while (true) {
+        if (nodes_[at].result != Verdict::OPEN) {
+            const Verdict result = nodes_[at].result;
+            back_up(at, result == Verdict::DRAW ? 0 : value_of(result == Verdict::WIN));
+            done = true;
+            break;
+        }
+        if (nodes_[at].state == State::WAITING) break;
+        if (nodes_[at].state == State::NEW) {
+            wait(at);
+            done = true;
+            break;
+        }
+        Edge& edge = choose(nodes_[at]);
+        const bool is_new = edge.child == NONE;
+        if (is_new && size() >= settings_.max_nodes) {
+            full_ = true;
+            break;
+        }
+        game_.push_legal(edge.move);
+        ++depth;
+        if (is_new) {
+            edge.child = uint32_t(nodes_.size());
+            nodes_.emplace_back().parent = at;
+            judge(nodes_.back());
+        }
+        at = edge.child;
+    }
+    for (; depth > 0; --depth) game_.pop();
+    return done;
+}
+
+// The edge with the highest value plus exploration, the first among equals. Moves that are proven to lose are left out:
+// there are others, or the node would be proven.
+Tree::Edge& Tree::choose(const Node& node) const {
+    const double visits = node.visits + node.passing;
+    const double growth = std::log((1 + visits + GROWTH_BASE) / GROWTH_BASE);
+    const double scale = (settings_.c_puct + growth) * std::sqrt(visits);
+    double tried = 0, best_score = -INFINITY;
+    Edge *best = nullptr, *untried = nullptr;
+    for (Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) {
+        if (edge->child == NONE) {
+            if (!untried || edge->prior > untried->prior) untried = edge;
+            continue;
+        }
+        tried += double(edge->prior);
+        const Node& child = nodes_[edge->child];
+        if (child.result == Verdict::WIN) continue;
+        const double n = child.visits + child.passing;
+        const double score = (-child.value_sum - child.passing) / n + scale * double(edge->prior) / (1 + n);
+        if (score > best_score) {
+            best_score = score;
+            best = edge;
+        }
+    }
+    if (!untried) return *best;
+    const double urgency = node.value_sum / node.visits - settings_.fpu * std::sqrt(tried);
+    const double score = urgency + scale * double(untried->prior);
+    return score > best_score || (score == best_score && untried < best) ? *untried : *best;
+}
+
+void Tree::wait(uint32_t leaf) {
+    nodes_[leaf].state = State::WAITING;
+    leaves_.push_back({leaf, pack(game_)});
+    for (uint32_t at = leaf; at != NONE; at = nodes_[at].parent) ++nodes_[at].passing;
+}
+
+// Counts a visit of this value for a node and all above it. On the way up, proofs are drawn; from a proven node on, the
+// value is the proven one.
+void Tree::back_up(uint32_t from, double value) {
+    bool child_proven = false;
+    for (uint32_t at = from; at != NONE; at = nodes_[at].parent, value = -value) {
+        Node& node = nodes_[at];
+        if (child_proven) prove(node);
+        child_proven = node.result == Verdict::WIN || node.result == Verdict::LOSS;
+        if (child_proven) value = value_of(node.result == Verdict::WIN);
+        ++node.visits;
+        node.value_sum += value;
+    }
+}
+
+// A win if a move leaves the other side lost (the quickest counts), a loss if all moves leave it won (the longest).
+void Tree::prove(Node& node) const {
+    int quickest = UINT16_MAX, longest = 0;
+    bool wins = false, loses = true;
+    for (const Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) {
+        const Verdict result = edge->child == NONE ? Verdict::OPEN : nodes_[edge->child].result;
+        loses &= result == Verdict::WIN;
+        if (result == Verdict::LOSS) {
+            wins = true;
+            quickest = std::min(quickest, nodes_[edge->child].plies + 1);
+        }
+        if (result == Verdict::WIN) longest = std::max(longest, nodes_[edge->child].plies + 1);
+    }
+    if (!wins && !loses) return;
+    node.result = wins ? Verdict::WIN : Verdict::LOSS;
+    node.plies = uint16_t(wins ? quickest : std::min(longest, UINT16_MAX - 1));
+}
+
+void Tree::write_leaf(int leaf, float* planes, int32_t* actions) const {
+    const Leaf& waiting = leaves_[size_t(leaf)];
+    write_planes(waiting.position, planes);
+    const Color mover = Color(waiting.position.flags & 1);
+    const Node& node = nodes_[waiting.node];
+    for (const Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) *actions++ = action_of(edge->move, mover);
+}
+
+void Tree::expand(const float* priors, const float* values) {
+    for (const Leaf& leaf : leaves_) {
+        Node& node = nodes_[leaf.node];
+        for (Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) edge->prior = *priors++;
+        node.state = State::EXPANDED;
+        for (uint32_t at = leaf.node; at != NONE; at = nodes_[at].parent) --nodes_[at].passing;
+        back_up(leaf.node, double(*values++));
+    }
+    leaves_.clear();
+}
+
+int Tree::mate_of(const Edge& edge) const {
+    if (edge.child == NONE) return 0;
+    const Node& child = nodes_[edge.child];
+    if (child.result == Verdict::LOSS) return child.plies + 1;
+    if (child.result == Verdict::WIN) return -(child.plies + 1);
+    return 0;
+}
+
+// Proven wins, the quickest first; then the most visited; then proven losses, the longest first.
+bool Tree::better(const Edge& a, const Edge& b) const {
+    const auto rank = [](int mate) { return mate > 0 ? 2 : mate == 0 ? 1 : 0; };
+    const int mate_a = mate_of(a), mate_b = mate_of(b);
+    if (rank(mate_a) != rank(mate_b)) return rank(mate_a) > rank(mate_b);
+    if (mate_a != mate_b) return mate_a < mate_b;
+    const int visits_a = a.child == NONE ? 0 : nodes_[a.child].visits;
+    const int visits_b = b.child == NONE ? 0 : nodes_[b.child].visits;
+    if (visits_a != visits_b) return visits_a > visits_b;
+    return a.prior > b.prior;
+}
+
+std::vector<Tree::Edge> Tree::ranked(const Node& node) const {
+    std::vector<Edge> edges(begin_edges(node), end_edges(node));
+    std::stable_sort(edges.begin(), edges.end(), [this](const Edge& a, const Edge& b) { return better(a, b); });
+    return edges;
+}
+
+std::vector<Move> Tree::pv_from(const Edge& edge) const {
+    std::vector<Move> pv{edge.move};
+    uint32_t at = edge.child;
+    while (at != NONE && nodes_[at].edge_count > 0) {
+        const Node& node = nodes_[at];
+        const Edge* best = begin_edges(node);
+        for (const Edge* other = best + 1; other != end_edges(node); ++other)
+            if (better(*other, *best)) best = other;
+        if (best->child == NONE) break;  // none was tried
+        pv.push_back(best->move);
+        at = best->child;
+    }
+    return pv;
+}
+
+std::vector<TreeLine> Tree::lines(int count) const {
+    const Node& root = nodes_[ROOT];
+    std::vector<TreeLine> lines;
+    for (const Edge& edge : ranked(root)) {
+        if (int(lines.size()) == count) break;
+        TreeLine line{edge.move, 0, root.visits ? root.value_sum / root.visits : 0, edge.prior, mate_of(edge), pv_from(edge)};
+        if (edge.child != NONE) {
+            const Node& child = nodes_[edge.child];
+            line.visits = child.visits;
+            if (child.visits) line.value = 0 - child.value_sum / child.visits;  // never -0
+        }
+        if (line.mate) line.value = value_of(line.mate > 0);
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+Forest::Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads)
+    : settings_(settings), team_(std::clamp(threads, 1, std::max(int(games.size()), 1))), trees_(games.size()),
+      rows_(games.size() + 1), actions_(games.size() + 1) {
+    for_trees([&](size_t i) { trees_[i] = std::make_unique<Tree>(*games[i], settings_); });
+}
+
+void Forest::for_trees(const std::function<void(size_t)>& job) {
+    team_.run(size(), [&job](int first, int end) {
+        for (int i = first; i < end; ++i) job(size_t(i));
+    });
+}
+
+bool Forest::answered() const {
+    return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->answered(); });
+}
+
+bool Forest::finished(int visits) const {
+    return std::all_of(trees_.begin(), trees_.end(), [visits](const auto& tree) { return tree->finished(visits); });
+}
+
+void Forest::select(int visits) {
+    for_trees([&](size_t i) { trees_[i]->collect(visits); });
+    for (size_t i = 0; i < trees_.size(); ++i) {
+        rows_[i + 1] = rows_[i] + trees_[i]->leaf_count();
+        actions_[i + 1] = actions_[i];
+        for (int leaf = 0; leaf < trees_[i]->leaf_count(); ++leaf) actions_[i + 1] += trees_[i]->legal_count(leaf);
+    }
+}
+
+void Forest::write(float* planes, int32_t* offsets, int32_t* actions) {
+    for_trees([&](size_t i) {
+        int action = actions_[i];
+        for (int leaf = 0; leaf < trees_[i]->leaf_count(); ++leaf) {
+            const size_t row = size_t(rows_[i] + leaf);
+            offsets[row] = action;
+            trees_[i]->write_leaf(leaf, planes + row * OBSERVATION_SIZE, actions + action);
+            action += trees_[i]->legal_count(leaf);
+        }
+    });
+    offsets[rows()] = this->actions();
+}
+
+std::optional<Error> Forest::expand(const float* priors_given, const float* values_given) {
+    // Whatever else becomes of the caller's arrays, what was looked at is what is used.
+    const std::vector<float> priors(priors_given, priors_given + actions()), values(values_given, values_given + rows());
+    for (size_t i = 0; i < priors.size(); ++i)
+        if (!(priors[i] >= 0 && std::isfinite(priors[i])))
+            return Error{Error::RULES, "priors[" + std::to_string(i) + "] is " + std::to_string(priors[i]) +
+                                           ", expected a finite number, at least 0"};
+    for (size_t i = 0; i < values.size(); ++i)
+        if (!(values[i] >= -1 && values[i] <= 1))
+            return Error{Error::RULES, "values[" + std::to_string(i) + "] is " + std::to_string(values[i]) +
+                                           ", expected -1 to 1"};
+    for_trees([&](size_t i) { trees_[i]->expand(priors.data() + actions_[i], values.data() + rows_[i]); });
+    std::fill(rows_.begin(), rows_.end(), 0);
+    std::fill(actions_.begin(), actions_.end(), 0);
+    return std::nullopt;
+}
+
+}  // namespace keisei
