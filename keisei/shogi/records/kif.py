@@ -34,7 +34,7 @@ from keisei.shogi.records.record import (
 )
 from keisei.shogi.shogi_game import ShogiGame
 
-_HANDICAPS = {
+HANDICAPS = {
     "平手": START_SFEN,
     "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
@@ -52,7 +52,7 @@ _HANDICAPS = {
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
 }
-_HANDICAP_OF_SFEN = {sfen: name for name, sfen in _HANDICAPS.items()}
+_HANDICAP_OF_SFEN = {sfen: name for name, sfen in HANDICAPS.items()}
 _PLAYER_KEYS = {"先手": Color.BLACK, "下手": Color.BLACK, "後手": Color.WHITE, "上手": Color.WHITE}
 
 # Where the move text has room, a promoted piece is named in two letters.
@@ -225,7 +225,7 @@ class _Reader:
         if key in _PLAYER_KEYS:
             self._draft.names[_PLAYER_KEYS[key]] = value
         elif key == "手合割":
-            if value != "その他" and value not in _HANDICAPS:
+            if value != "その他" and value not in HANDICAPS:
                 raise NotationError(f"unknown handicap {value!r}")
             self._handicap = value
         else:
@@ -238,7 +238,7 @@ class _Reader:
             elif self._handicap == "その他":
                 raise NotationError("bad kif record: handicap その他 without a board diagram")
             else:
-                sfen = _HANDICAPS[self._handicap]
+                sfen = HANDICAPS[self._handicap]
             return self._draft.begin(sfen)
         return self._draft.game
 

@@ -1,0 +1,269 @@
+"""The engine: what it answers to each command of a GUI. keisei.usi.main is the process around it.
+
+`usi` is answered before torch is loaded, which takes seconds; `isready` loads it, or the first `go`. Thinking
+has a thread of its own, so that every other command is answered meanwhile. A line that cannot be obeyed is
+answered by `info string error …` and changes nothing.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keisei.evaluation.checkpoints import CHECKPOINTS
+from keisei.shogi import NotationError, RulesError, ShogiGame
+from keisei.shogi.mate import find_mate
+from keisei.usi.clock import Control, seconds_to_think
+from keisei.usi.options import OptionError, Options, option_lines, with_option
+from keisei.usi.protocol import (
+    Command,
+    Debug,
+    GameOver,
+    Go,
+    GoMate,
+    Info,
+    IsReady,
+    Limits,
+    NewGame,
+    PonderHit,
+    ProtocolError,
+    Quit,
+    SetOption,
+    SetPosition,
+    Stop,
+    Usi,
+    bestmove_line,
+    checkmate_line,
+    error_line,
+    id_lines,
+    info_line,
+    parse,
+    string_info_line,
+)
+from keisei.usi.setup import game_length, set_up
+
+if TYPE_CHECKING:
+    from keisei.usi.thinking import Thinker
+
+AUTHOR = "the Keisei authors"
+
+_START = SetPosition(ShogiGame().start_sfen, ())
+_ONLY_MOVE_SECONDS = 0.1  # to think where there is no choice: enough for a reply to ponder on
+_MATE_BYTES = 100  # of a position that find_mate looks into
+_JOIN_SECONDS = 10.0
+
+
+class Engine:
+    """A USI engine without its process: `handle` takes a line, `write` is given the lines of the answer.
+
+    fail: told, from the thread that thinks, of an exception there; the engine is of no use then. has_quit:
+    it is to be given no more lines. loading: it is loading the network, which cannot be interrupted.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Path,
+        write: Callable[[str], None],
+        fail: Callable[[Exception], None],
+        options: Options,
+    ) -> None:
+        self.has_quit = False
+        self.loading = False
+        self._checkpoint = checkpoint
+        self._write = write
+        self._fail = fail
+        self._options = options
+        self._position = _START
+        self._thinker: Thinker | None = None
+        self._control: Control | None = None  # of what is being thought about
+        self._ponder_limits = Limits()
+        self._thread = threading.Thread()
+        self._lock = threading.RLock()  # of _control, and so that lines do not mix
+
+    def handle(self, line: str, at: float | None = None) -> None:
+        """Obey a line that came at that moment, by time.monotonic; a damaged network is a CheckpointError."""
+        try:
+            command = parse(line)
+            if command is not None:
+                self._obey(command, time.monotonic() if at is None else at)
+        except (ProtocolError, OptionError, NotationError, RulesError) as mistake:
+            self.complain(mistake)
+
+    def complain(self, mistake: Exception) -> None:
+        """Tell the GUI what went wrong."""
+        self._say(error_line(str(mistake)))
+
+    def end_of_input(self) -> None:
+        """Answer what is being thought about, and end."""
+        self._stop()
+        self._leave()
+
+    def close(self) -> None:
+        """End without another word."""
+        self._abandon()
+        self._leave()
+
+    def _obey(self, command: Command, at: float) -> None:
+        match command:
+            case Usi():
+                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._options), "usiok")
+            case IsReady():
+                self._loaded()
+                self._say("readyok")
+            case SetOption(name, value):
+                self._refuse_while_thinking("setoption")
+                self._options = with_option(self._options, name, value)
+            case NewGame():
+                self._refuse_while_thinking("usinewgame")
+            case SetPosition():
+                self._refuse_while_thinking("position")
+                set_up(command, max_moves=None, declaration=self._options.entering_king)
+                self._position = command
+            case Go(limits, ponder):
+                self._refuse_while_thinking("go")
+                self._go(limits, ponder, at)
+            case GoMate(milliseconds):
+                self._refuse_while_thinking("go")
+                self._go_mate(milliseconds, at)
+            case Stop():
+                self._stop()
+            case PonderHit(limits):
+                self._ponder_hit(limits, at)
+            case GameOver():
+                self._abandon()
+            case Debug():
+                self._describe()
+            case Quit():
+                self.close()
+
+    def _name(self) -> str:
+        """Return what GUIs show, from the path alone: the checkpoint is not read yet."""
+        place = self._checkpoint.absolute()
+        run = f"{place.parent.parent.name} " if place.parent.name == CHECKPOINTS else ""
+        return ascii(f"Keisei {version('keisei')} {run}{place.name}")[1:-1]
+
+    def _say(self, *lines: str) -> None:
+        with self._lock:
+            for line in lines:
+                self._write(line)
+
+    def _refuse_while_thinking(self, command: str) -> None:
+        with self._lock:
+            if self._control is not None:
+                raise ProtocolError(f"{command} while thinking: expected stop before it")
+
+    def _loaded(self) -> "Thinker":
+        if self._thinker is None:
+            from keisei.usi.thinking import Thinker  # here: it loads torch
+
+            self.loading = True
+            try:
+                self._thinker = Thinker.load(self._checkpoint, self._options)
+            finally:
+                self.loading = False
+        return self._thinker
+
+    def _go(self, limits: Limits, ponder: bool, at: float) -> None:
+        thinker, options = self._loaded(), self._options
+        length = game_length(self._position, options.max_moves, thinker.max_moves)
+        game = set_up(self._position, max_moves=length, declaration=options.entering_king)
+        self._ponder_limits = limits
+        control = Control(at, self._seconds(limits, game), waits=ponder or limits.infinite)
+
+        def tell(infos: Sequence[Info]) -> None:
+            if not control.silent:
+                self._say(*map(info_line, infos))
+
+        def answer() -> str:
+            if word := _decided(game):
+                control.wait()
+                return bestmove_line(word)
+            decision = thinker.think(game, limits, options, control, tell)
+            return bestmove_line(decision.move, decision.ponder)
+
+        self._think(control, answer)
+
+    def _seconds(self, limits: Limits, game: ShogiGame) -> float | None:
+        seconds = seconds_to_think(limits, game.turn, self._options.network_delay)
+        if seconds is not None and len(game.legal_moves()) == 1:
+            return min(seconds, _ONLY_MOVE_SECONDS)
+        return seconds
+
+    def _ponder_hit(self, limits: Limits | None, at: float) -> None:
+        game = set_up(self._position, max_moves=None, declaration=self._options.entering_king)
+        with self._lock:
+            control = self._control
+            if control is None or not control.waits or self._ponder_limits.infinite:
+                raise ProtocolError(
+                    "ponderhit, but the engine is not pondering: expected go ponder before it"
+                )
+            control.hit(at, self._seconds(limits or self._ponder_limits, game))
+
+    def _go_mate(self, milliseconds: int | None, at: float) -> None:
+        game = set_up(self._position, max_moves=None, declaration="off")
+        limits = Limits(movetime=milliseconds)
+        control = Control(at, seconds_to_think(limits, game.turn, self._options.network_delay), waits=False)
+        nodes = self._options.hash_mb * 2**20 // _MATE_BYTES
+
+        def answer() -> str:
+            if not game.legal_moves():
+                return checkmate_line("nomate")
+            found = find_mate(game, max_nodes=nodes, should_stop=control.over)
+            return checkmate_line("timeout" if found.kind == "unknown" else found.kind, found.line)
+
+        self._think(control, answer)
+
+    def _think(self, control: Control, answer: Callable[[], str]) -> None:
+        """Run answer in a thread, and say what it returns."""
+
+        def run() -> None:
+            try:
+                line = answer()
+                with self._lock:
+                    # First, because the next command may come as soon as the answer is read.
+                    self._control = None
+                    if not control.silent:
+                        self._say(line)
+            except Exception as error:
+                self._fail(error)
+
+        with self._lock:
+            self._control = control
+        self._thread = threading.Thread(target=run, name="thinking", daemon=True)
+        self._thread.start()
+
+    def _stop(self) -> None:
+        with self._lock:
+            if self._control is not None:
+                self._control.stop()
+
+    def _abandon(self) -> None:
+        with self._lock:
+            if self._control is not None:
+                self._control.abandon()
+        self._join()
+
+    def _join(self) -> None:
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def _leave(self) -> None:
+        self._join()
+        self.has_quit = True
+
+    def _describe(self) -> None:
+        game = set_up(self._position, max_moves=None, declaration=self._options.entering_king)
+        values = [line.split()[2::4] for line in option_lines(self._options)]
+        self._say(
+            string_info_line(f"position {game.sfen()}"),
+            string_info_line(f"options {' '.join('='.join(pair[:2]) for pair in values)}"),
+        )
+
+
+def _decided(game: ShogiGame) -> str | None:
+    """Return resign or win where there is nothing to think about."""
+    if not game.legal_moves():
+        return "resign"
+    return "win" if game.can_declare() else None

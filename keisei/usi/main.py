@@ -1,0 +1,122 @@
+"""The engine as a process: python -m keisei.usi.main CHECKPOINT [OPTION=VALUE ...]
+
+Reads commands from standard input and answers on standard output, where nothing else is written. It ends with
+0 at `quit`, at the end of the input, or when nobody reads its answers; with 2 and one line on standard error
+if there is no network to play with.
+"""
+
+import contextlib
+import io
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from keisei.evaluation.checkpoints import find_checkpoint
+from keisei.training.checkpoint_format import CheckpointError
+from keisei.usi.engine import Engine
+from keisei.usi.options import OptionError, Options, options_from
+from keisei.usi.protocol import ProtocolError
+
+MAX_LINE_BYTES = 1 << 20  # room for a game of 100,000 moves
+
+# A line and when it came, None at the end of the input, or what went wrong in another thread.
+_Event = tuple[bytes | Exception | None, float]
+
+
+def main(checkpoint: str, options: Mapping[str, str]) -> int:
+    """Be the engine that plays a checkpoint (see find_checkpoint), and return the exit code.
+
+    options: values under the names that the GUI sees; it shows them as the defaults.
+    """
+    try:
+        path, chosen = find_checkpoint(checkpoint), options_from(options)
+    except (CheckpointError, OptionError) as mistake:
+        return _refuse(mistake)
+    answers = os.dup(1)
+    with contextlib.suppress(OSError):  # there may be no standard error
+        os.dup2(2, 1)  # what a library prints is no answer
+    with open(0, "rb", buffering=0, closefd=False) as stdin, open(answers, "wb", buffering=0) as stdout:
+        return run_engine(path, stdin, stdout, chosen)
+
+
+def run_engine(checkpoint: Path, stdin: io.RawIOBase, stdout: io.RawIOBase, options: Options) -> int:
+    """Talk over these streams until the end, and return the exit code.
+
+    They are unbuffered: a buffer's lock, held by the thread that reads, would block the end of the process.
+    """
+    events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+    engine = Engine(
+        checkpoint,
+        lambda line: _write(stdout, f"{line}\n".encode("ascii")),
+        lambda error: events.put((error, 0.0)),
+        options,
+    )
+    threading.Thread(target=_listen, args=(stdin, events, engine), name="listening", daemon=True).start()
+    try:
+        while not engine.has_quit:
+            event, at = events.get()
+            if isinstance(event, bytes):
+                engine.handle(event.decode("utf-8", "replace"), at)
+            elif isinstance(event, ProtocolError):
+                engine.complain(event)
+            elif event is None:
+                engine.end_of_input()
+            else:
+                raise event
+    except BrokenPipeError:  # the GUI is gone
+        engine.close()
+    except KeyboardInterrupt:
+        engine.close()
+        return 130
+    except CheckpointError as error:
+        with contextlib.suppress(BrokenPipeError):
+            engine.complain(error)
+        return _refuse(error)
+    return 0
+
+
+def _refuse(mistake: Exception) -> int:
+    print(f"keisei: {mistake}", file=sys.stderr)
+    return 2
+
+
+def _write(stdout: io.RawIOBase, data: bytes) -> None:
+    while data:
+        data = data[stdout.write(data) or 0 :]
+
+
+def _listen(stdin: io.RawIOBase, events: "queue.SimpleQueue[_Event]", engine: Engine) -> None:
+    for line in _lines(stdin):
+        if engine.loading and line == b"quit":
+            os._exit(0)  # loading cannot be interrupted, and nothing is to be saved
+        too_long = len(line) > MAX_LINE_BYTES
+        mistake = ProtocolError(f"expected lines of at most {MAX_LINE_BYTES} bytes, given a longer one")
+        events.put((mistake if too_long else line, time.monotonic()))
+    events.put((None, 0.0))
+
+
+def _lines(stdin: io.RawIOBase) -> Iterator[bytes]:
+    """Yield the lines without white space around them; of one that is too long, only more than is allowed."""
+    rest = b""
+    while True:
+        try:
+            data = stdin.read(1 << 16)
+        except OSError:  # a terminal that was closed
+            data = b""
+        *lines, rest = (rest + (data or b"\n")).split(b"\n")
+        for line in lines:
+            yield line.strip()
+        rest = rest[: MAX_LINE_BYTES + 1] if len(rest) > MAX_LINE_BYTES else rest
+        if not data:
+            return
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not all("=" in argument for argument in sys.argv[2:]):
+        print("keisei: expected CHECKPOINT [OPTION=VALUE ...]", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], dict(argument.split("=", 1) for argument in sys.argv[2:])))

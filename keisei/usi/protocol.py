@@ -1,0 +1,347 @@
+"""The USI protocol as text: a line to a command, and answers to lines. No I/O, no network, no rules.
+
+In: one line of a GUI, without its end. Out: a frozen command, or a ProtocolError that says what was expected.
+Whether moves are legal and options exist is for others to know. Times are milliseconds, as in the protocol.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from keisei.shogi import START_SFEN
+
+MAX_NUMBER = 10**12  # milliseconds of 30 years; more is a mistake
+MAX_CP = 30_000  # GUIs take more for a mate
+
+# The constant that shogi programs and GUIs share: a win rate p is 600 ln(p / (1 - p)) centipawns.
+CP_SCALE = 600.0
+
+_SHOWN = 60  # characters of a bad line that an error repeats
+
+
+class ProtocolError(ValueError):
+    """A line that is no command of the protocol; the message says what was expected and what came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usi:
+    """Tell name and options."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsReady:
+    """Load what takes time, then say readyok."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """Set an option; value is None for one that has no value, such as a button."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewGame:
+    """The next position belongs to another game."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetPosition:
+    """A start position and the moves from there, neither of them checked."""
+
+    sfen: str
+    moves: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the thinking; None where nothing was said.
+
+    clocks, increments: (Black's, White's) milliseconds. byoyomi, movetime: milliseconds. nodes: visits.
+    """
+
+    clocks: tuple[int | None, int | None] = (None, None)
+    increments: tuple[int | None, int | None] = (None, None)
+    byoyomi: int | None = None
+    movetime: int | None = None
+    nodes: int | None = None
+    depth: int | None = None
+    infinite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Think and answer with a move; when ponder is set, not before ponderhit or stop."""
+
+    limits: Limits = field(default_factory=Limits)
+    ponder: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoMate:
+    """Look for a forced mate; milliseconds is None if there is no limit."""
+
+    milliseconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Answer now."""
+
+
+@dataclass(frozen=True, slots=True)
+class PonderHit:
+    """The expected move was played: the clock runs. limits: None, or clocks that replace those of go."""
+
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GameOver:
+    """The game has ended. result: win, lose or draw, seen by the engine."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """Leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debug:
+    """Show position and options; no part of USI, but most engines have it under this name, d."""
+
+
+Command = (
+    Usi
+    | IsReady
+    | SetOption
+    | NewGame
+    | SetPosition
+    | Go
+    | GoMate
+    | Stop
+    | PonderHit
+    | GameOver
+    | Quit
+    | Debug
+)
+
+_PLAIN: dict[str, Command] = {
+    "usi": Usi(),
+    "isready": IsReady(),
+    "usinewgame": NewGame(),
+    "stop": Stop(),
+    "quit": Quit(),
+    "d": Debug(),
+}
+
+
+def parse(line: str) -> Command | None:
+    """Return the command of a line; None if the line is blank."""
+    words = line.split()
+    if not words:
+        return None
+    name, arguments = words[0], words[1:]
+    if name in _PLAIN:
+        if arguments:
+            raise ProtocolError(f"{name} has no arguments, given {shown(' '.join(arguments))}")
+        return _PLAIN[name]
+    if name == "setoption":
+        return _set_option(line)
+    if name == "position":
+        return _position(arguments)
+    if name == "go":
+        return _go(arguments)
+    if name == "ponderhit":
+        return PonderHit(_limits(name, arguments) if arguments else None)
+    if name == "gameover":
+        return GameOver(_one_of("gameover", arguments, ("win", "lose", "draw")))
+    raise ProtocolError(f"unknown command {shown(line)}")
+
+
+def shown(text: str) -> str:
+    """Return a text of unknown origin as it fits into one line of ASCII, in quotes."""
+    return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def _set_option(line: str) -> SetOption:
+    words = line.split(None, 2)
+    rest = words[2].strip() if words[1:2] == ["name"] and len(words) == 3 else ""
+    name, *value = re.split(r"(?:^|\s+)value(?:\s+|$)", rest, maxsplit=1)
+    if not name:
+        raise ProtocolError(f"expected setoption name NAME [value VALUE], given {shown(line)}")
+    return SetOption(name, value[0] if value else None)
+
+
+def _position(words: list[str]) -> SetPosition:
+    cut = words.index("moves") if "moves" in words else len(words)
+    start, moves = words[:cut], words[cut + 1 :]
+    if start == ["startpos"]:
+        return SetPosition(START_SFEN, tuple(moves))
+    if start[:1] == ["sfen"] and len(start) > 1:
+        return SetPosition(" ".join(start[1:]), tuple(moves))
+    raise ProtocolError(
+        f"expected position startpos|sfen SFEN [moves ...], given {shown(' '.join(['position', *words]))}"
+    )
+
+
+def _go(words: list[str]) -> Go | GoMate:
+    if words[:1] == ["mate"]:
+        if words[1:] == ["infinite"]:
+            return GoMate(None)
+        if len(words) != 2:
+            raise ProtocolError(
+                f"expected go mate MILLISECONDS|infinite, given {shown(' '.join(['go', *words]))}"
+            )
+        return GoMate(_number("go mate", words[1], 0))
+    ponder = words.count("ponder")
+    if ponder > 1:
+        raise ProtocolError("go: ponder is given twice")
+    return Go(_limits("go", [word for word in words if word != "ponder"]), bool(ponder))
+
+
+# Each word that a number follows, and the least that it may be. A clock may have run below zero.
+_NUMBERS = {
+    "btime": -MAX_NUMBER,
+    "wtime": -MAX_NUMBER,
+    "binc": 0,
+    "winc": 0,
+    "byoyomi": 0,
+    "movetime": 0,
+    "nodes": 1,
+    "depth": 1,
+}
+
+
+def _limits(command: str, words: list[str]) -> Limits:
+    given: dict[str, int] = {}
+    infinite = False
+    rest = iter(words)
+    for word in rest:
+        if word in given or (infinite and word == "infinite"):
+            raise ProtocolError(f"{command}: {word} is given twice")
+        if word == "infinite":
+            infinite = True
+        elif word in _NUMBERS:
+            number = next(rest, None)
+            if number is None:
+                raise ProtocolError(f"{command} {word}: expected a number, given nothing")
+            given[word] = _number(f"{command} {word}", number, _NUMBERS[word])
+        else:
+            expected = ", ".join([*_NUMBERS, "infinite"])
+            raise ProtocolError(f"{command}: expected one of {expected}, given {shown(word)}")
+    return Limits(
+        clocks=(given.get("btime"), given.get("wtime")),
+        increments=(given.get("binc"), given.get("winc")),
+        byoyomi=given.get("byoyomi"),
+        movetime=given.get("movetime"),
+        nodes=given.get("nodes"),
+        depth=given.get("depth"),
+        infinite=infinite,
+    )
+
+
+def _number(where: str, text: str, least: int) -> int:
+    # Longer texts are not even read: that takes quadratic time.
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else None
+    if number is None or not least <= number <= MAX_NUMBER:
+        raise ProtocolError(f"{where}: expected a whole number {least} to {MAX_NUMBER}, given {shown(text)}")
+    return number
+
+
+def _one_of(command: str, arguments: list[str], expected: tuple[str, ...]) -> str:
+    if len(arguments) != 1 or arguments[0] not in expected:
+        raise ProtocolError(f"expected {command} {'|'.join(expected)}, given {shown(' '.join(arguments))}")
+    return arguments[0]
+
+
+# ---- answers
+
+
+def id_lines(name: str, author: str) -> list[str]:
+    """Return who the engine is."""
+    return [f"id name {name}", f"id author {author}"]
+
+
+def check_line(name: str, default: bool) -> str:
+    """Return the declaration of an option that is on or off."""
+    return f"option name {name} type check default {str(default).lower()}"
+
+
+def spin_line(name: str, default: int, least: int, most: int) -> str:
+    """Return the declaration of an option that is a whole number."""
+    return f"option name {name} type spin default {default} min {least} max {most}"
+
+
+def string_line(name: str, default: str) -> str:
+    """Return the declaration of an option that is a text."""
+    return f"option name {name} type string default {default or '<empty>'}"
+
+
+def combo_line(name: str, default: str, choices: Sequence[str]) -> str:
+    """Return the declaration of an option that is one of some words."""
+    return f"option name {name} type combo default {default} {' '.join(f'var {word}' for word in choices)}"
+
+
+def centipawns(value: float) -> int:
+    """Return the score of a value, -1 lost to 1 won: 600 ln(p / (1 - p)) where p = (value + 1) / 2."""
+    win_rate = min(max((value + 1) / 2, 0.0), 1.0)
+    if win_rate in (0.0, 1.0):
+        return MAX_CP if win_rate else -MAX_CP
+    return max(-MAX_CP, min(MAX_CP, round(CP_SCALE * math.log(win_rate / (1 - win_rate)))))
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What the engine tells about a line of play, seen by the side to move.
+
+    value: -1 to 1. mate: plies to a proven win, or as a negative number to a proven loss; None if not proven.
+    hashfull: how full the tree is, in thousandths. multipv: its rank among several lines, None if only one
+    was asked for.
+    """
+
+    depth: int
+    seldepth: int
+    value: float
+    mate: int | None
+    nodes: int
+    seconds: float
+    hashfull: int
+    pv: Sequence[object]
+    multipv: int | None = None
+
+
+def info_line(info: Info) -> str:
+    """Return the line that tells about a line of play."""
+    score = f"cp {centipawns(info.value)}" if info.mate is None else f"mate {info.mate}"
+    words = [f"info depth {info.depth} seldepth {info.seldepth}"]
+    if info.multipv is not None:
+        words.append(f"multipv {info.multipv}")
+    words.append(f"score {score} nodes {info.nodes} nps {round(info.nodes / max(info.seconds, 1e-3))}")
+    words.append(f"time {round(info.seconds * 1000)} hashfull {info.hashfull}")
+    words.append(f"pv {' '.join(map(str, info.pv))}")
+    return " ".join(words)
+
+
+def error_line(message: str) -> str:
+    """Return the line that tells what went wrong; GUIs show it."""
+    return string_info_line(f"error {message}")
+
+
+def string_info_line(message: str) -> str:
+    """Return a line of free text for the GUI to show."""
+    return "info string " + " ".join(message.encode("ascii", "backslashreplace").decode().split())
+
+
+def bestmove_line(move: object, ponder: object | None = None) -> str:
+    """Return the answer to go: a move, resign or win, and the reply that the engine would ponder on."""
+    return f"bestmove {move}" if ponder is None else f"bestmove {move} ponder {ponder}"
+
+
+def checkmate_line(status: str, moves: Sequence[object] = ()) -> str:
+    """Return the answer to go mate: the moves of a mate, or a word such as nomate or timeout."""
+    return f"checkmate {' '.join(map(str, moves)) if moves else status}"

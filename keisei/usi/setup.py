@@ -1,0 +1,47 @@
+"""The position that a GUI sets up, as a game. Every move is checked.
+
+A GUI may go on where this program's rules end a game: beyond the maximum length, or after a repetition. Then
+the game goes on here too, from the position alone, for an engine that says nothing loses.
+"""
+
+from keisei.shogi import Reason, ShogiGame
+from keisei.usi.protocol import SetPosition
+
+# A game that ended so may be continued; one that is mated cannot.
+_ARBITRARY_ENDS = {
+    Reason.MAXIMUM_LENGTH,
+    Reason.REPETITION,
+    Reason.PERPETUAL_CHECK,
+    Reason.DECLARATION,
+}
+
+
+def set_up(position: SetPosition, *, max_moves: int | None, declaration: str) -> ShogiGame:
+    """Return the game; a bad SFEN or move is a NotationError, a breach of the rules a RulesError."""
+    game = ShogiGame(position.sfen, max_moves=max_moves, declaration=declaration)
+    for move in position.moves:
+        game = _continued(game)
+        game.push(move)
+    return _continued(game)
+
+
+def game_length(position: SetPosition, max_moves: int, trained: int | None) -> int | None:
+    """Return the maximum length for a game to think about: the GUI's, or where it has none, one far away.
+
+    The network sees the ply as a share of the length, so without a rule it is shown shares as in training,
+    and an end that is never near.
+    """
+    if max_moves:
+        return max_moves
+    if trained is None:
+        return None
+    start = ShogiGame(position.sfen, max_moves=None).ply
+    return max(trained, 2 * (start + len(position.moves)))
+
+
+def _continued(game: ShogiGame) -> ShogiGame:
+    outcome = game.outcome()
+    if outcome is None or outcome.reason not in _ARBITRARY_ENDS:
+        return game
+    declaration = "off" if outcome.reason is Reason.DECLARATION else game.declaration
+    return ShogiGame(game.sfen(), max_moves=None, declaration=declaration)

@@ -1,0 +1,176 @@
+"""Thinking about one position: by search, or by the network's policy alone. Loads torch.
+
+In: a game that has legal moves, the limits, and the Control that may end it. Out: lines of play, best first,
+told while thinking, and in the end a Decision.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+
+from keisei.core.ppo_agent import PPOAgent
+from keisei.evaluation.network import load_network
+from keisei.evaluation.search import Line, Search, SearchResult, SearchSettings
+from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.trees import NO_LIMIT
+from keisei.training.device import choose_device, keep_freed_memory
+from keisei.usi.clock import Control
+from keisei.usi.options import Options
+from keisei.usi.protocol import Info, Limits
+
+DEFAULT_VISITS = 800  # where neither the GUI nor an option sets a limit
+VISITS_OF_DEPTH = 1000  # go depth N ends after so many visits for each ply at the latest
+NODE_BYTES = 1100  # of a tree; see SearchSettings
+MAX_TREE_NODES = 4_000_000
+MAX_LINES = encoding.MAX_LEGAL_ACTIONS
+
+_SLICE = 0.1  # seconds of search between two looks at the result
+_TELL_EVERY = 0.5  # seconds between two reports; a new best move is told at once
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to play, and the reply to ponder on if there is one. move: a Move, or resign."""
+
+    move: Move | str
+    ponder: Move | None = None
+
+
+Tell = Callable[[Sequence[Info]], None]
+
+
+class Thinker:
+    """A network that is ready to think."""
+
+    def __init__(self, agent: PPOAgent, name: str) -> None:
+        self.name = name
+        self.max_moves = agent.config.env.max_moves
+        self._evaluate = agent.evaluate
+        self._random = Random()
+
+    @classmethod
+    def load(cls, checkpoint: Path, options: Options) -> "Thinker":
+        """Return the network of a checkpoint, warm; a damaged one is a CheckpointError."""
+        keep_freed_memory()
+        torch.set_num_threads(options.threads)
+        network = load_network(checkpoint, choose_device("auto"))
+        thinker = cls(network.agent, network.name)
+        # The first passes are slow: memory is fetched, kernels are chosen, for each size of a batch anew.
+        for batch in {1, options.batch}:
+            search = Search([ShogiGame()], thinker._evaluate, settings=SearchSettings(leaves=batch))
+            search.run(visits=8 * batch, seconds=1.0)
+        return thinker
+
+    def think(
+        self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
+    ) -> Decision:
+        """Return what to play, at the latest when control says so; tell hears of the lines of play."""
+        torch.set_num_threads(options.threads)  # OpenMP has a number for each thread
+        if options.policy:
+            result = self._by_policy(game)
+            tell(_infos(result, options, control))
+        else:
+            result = self._by_search(game, limits, options, control, tell)
+        control.wait()
+        return self._decision(result, options)
+
+    def _by_policy(self, game: ShogiGame) -> SearchResult:
+        packed = encoding.pack([game])
+        offsets, actions = encoding.legal_actions(packed)
+        priors, values = self._evaluate(encoding.planes(packed), offsets, actions)
+        moves = [encoding.move_of(action, game.turn) for action in actions.tolist()]
+        lines = [
+            Line(move=move, visits=0, value=float(values[0]), prior=prior, pv=(move,), mate=None)
+            for move, prior in zip(moves, priors.tolist(), strict=True)
+        ]
+        lines.sort(key=lambda line: -line.prior)
+        return SearchResult(lines=tuple(lines), visits=1, nodes=1)
+
+    def _by_search(
+        self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
+    ) -> SearchResult:
+        settings = SearchSettings(leaves=options.batch, max_nodes=max_nodes(options))
+        search = Search([game], self._evaluate, settings=settings)
+        told_at, told_move, seen = 0.0, None, 0
+        while True:
+            search.run(visits=visit_limit(limits, options, control), seconds=_SLICE, should_stop=control.over)
+            control.pause()
+            result = search.result(0, multipv=MAX_LINES)
+            over = _enough(result, seen, limits, options, control) or control.over()
+            seen = result.visits
+            best, now = result.lines[0], time.monotonic()
+            if over or now - told_at >= _TELL_EVERY or best.move != told_move:
+                tell(_infos(result, options, control))
+                told_at, told_move = now, best.move
+            if over:
+                return result
+
+    def _decision(self, result: SearchResult, options: Options) -> Decision:
+        best = result.lines[0]
+        win_rate = (best.value + 1) / 2 if best.mate is None else float(best.mate > 0)
+        if win_rate * 100 < options.resign_value:
+            return Decision("resign")
+        if options.temperature > 0 and best.mate is None:
+            best = self._drawn(result.lines, options)
+        return Decision(best.move, best.pv[1] if options.ponder and len(best.pv) > 1 else None)
+
+    def _drawn(self, lines: Sequence[Line], options: Options) -> Line:
+        """Return one of the lines, by visits or by probability to the power 1 / temperature."""
+        weights = [line.prior if options.policy else float(line.visits) for line in lines]
+        most = max(weights)
+        if most == 0:
+            return lines[0]
+        # Divided by the largest first, so that no power is too large or all of them too small.
+        powers = [(weight / most) ** (1 / options.temperature) for weight in weights]
+        return self._random.choices(lines, powers)[0]
+
+
+def visit_limit(limits: Limits, options: Options, control: Control) -> int | None:
+    """Return how many visits the root may get, None for as many as there is time for."""
+    bounds = [limits.nodes, limits.depth and limits.depth * VISITS_OF_DEPTH]
+    if not limits.infinite:  # an analysis goes on until it is stopped
+        bounds.append(options.visits or None)
+        if not any(bounds) and not control.waits and not control.has_deadline:
+            return DEFAULT_VISITS
+    return min((min(bound, NO_LIMIT - 1) for bound in bounds if bound), default=None)
+
+
+def max_nodes(options: Options) -> int:
+    """Return how many nodes a tree in the memory of USI_Hash may have."""
+    return min(max(options.hash_mb * 2**20 // NODE_BYTES, 1000), MAX_TREE_NODES)
+
+
+def _enough(result: SearchResult, seen: int, limits: Limits, options: Options, control: Control) -> bool:
+    """Tell whether more search would change nothing, or nothing that was asked for."""
+    limit = visit_limit(limits, options, control)
+    best = result.lines[0]
+    return (
+        result.visits == seen  # the tree is full, or everything in it is proven
+        or best.mate is not None
+        or (limit is not None and result.visits >= limit)
+        or (limits.depth is not None and len(best.pv) >= limits.depth)
+    )
+
+
+def _infos(result: SearchResult, options: Options, control: Control) -> list[Info]:
+    lines = result.lines[: options.multipv]
+    longest = max(len(line.pv) for line in result.lines)
+    full = min(1000, 1000 * result.nodes // max_nodes(options))
+    return [
+        Info(
+            depth=len(line.pv),
+            seldepth=longest,
+            value=line.value,
+            mate=line.mate,
+            nodes=result.visits,
+            seconds=control.seconds,
+            hashfull=full,
+            pv=line.pv,
+            multipv=None if options.multipv == 1 else rank,
+        )
+        for rank, line in enumerate(lines, 1)
+    ]

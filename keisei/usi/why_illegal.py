@@ -1,0 +1,101 @@
+"""Why a move is illegal, in words for a person. The rules themselves are native; this only explains them."""
+
+from keisei.shogi import Color, Move, ShogiGame
+
+_GOLD = ((0, -1), (-1, -1), (1, -1), (-1, 0), (1, 0), (0, 1))
+_DIAGONAL = ((-1, -1), (1, -1), (-1, 1), (1, 1))
+_STRAIGHT = ((0, -1), (-1, 0), (1, 0), (0, 1))
+
+# Steps of one square, and directions of any number, as (file, rank) for Black, who moves to lower ranks.
+_STEPS = {
+    "P": ((0, -1),),
+    "N": ((-1, -2), (1, -2)),
+    "S": ((0, -1), *_DIAGONAL),
+    "G": _GOLD,
+    "K": (*_STRAIGHT, *_DIAGONAL),
+    "+P": _GOLD,
+    "+L": _GOLD,
+    "+N": _GOLD,
+    "+S": _GOLD,
+    "+B": _STRAIGHT,
+    "+R": _DIAGONAL,
+}
+_SLIDES = {"L": ((0, -1),), "B": _DIAGONAL, "R": _STRAIGHT, "+B": _DIAGONAL, "+R": _STRAIGHT}
+_LAST_RANKS = {"P": 1, "L": 1, "N": 2}  # on how many ranks such a piece could never move again
+_CANNOT_PROMOTE = ("G", "K", "+P", "+L", "+N", "+S", "+B", "+R")
+
+
+def why_illegal(game: ShogiGame, move: Move) -> str:
+    """Return why a move that is not legal in this game is not."""
+    if outcome := game.outcome():
+        return f"the game is over: {outcome}"
+    reason = _drop_fault(game, move) if move.dropped else _board_fault(game, move)
+    if reason:
+        return reason
+    mates = "a pawn dropped to give mate is not allowed (打ち歩詰め)"
+    if game.is_check():
+        still = "your king is in check and would still be"
+        return f"{still}, or {mates}" if move.dropped == "P" else still
+    # A drop uncovers no king.
+    return mates if move.dropped else "your king would be in check"
+
+
+def _drop_fault(game: ShogiGame, move: Move) -> str | None:
+    piece = str(move.dropped)
+    if not game.hand(game.turn).get(piece):
+        return f"you have no {piece} in hand"
+    if game.piece_at(move.to_square):
+        return f"there is a piece on {move.to_square}"
+    if _depth(move.to_square, game.turn) < _LAST_RANKS.get(piece, 0):
+        return f"a {piece} could never move from there"
+    own_pawn = "P" if game.turn is Color.BLACK else "p"
+    file = move.to_square[0]
+    if piece == "P" and any(game.piece_at(f"{file}{rank}") == own_pawn for rank in "abcdefghi"):
+        return f"you have a pawn on file {file} already (二歩)"
+    return None
+
+
+def _board_fault(game: ShogiGame, move: Move) -> str | None:
+    start, to = str(move.from_square), move.to_square
+    piece, target = game.piece_at(start), game.piece_at(to)
+    if piece is None:
+        return f"there is no piece on {start}"
+    if not _is_of(piece, game.turn):
+        return f"the piece on {start} is not yours"
+    if target is not None and _is_of(target, game.turn):
+        return f"your own piece is on {to}"
+    kind = piece.upper()
+    if not _reaches(game, kind, start, to):
+        return f"a {kind} on {start} cannot go to {to}"
+    if move.promotes and kind in _CANNOT_PROMOTE:
+        return f"a {kind} does not promote"
+    if move.promotes and min(_depth(start, game.turn), _depth(to, game.turn)) > 2:
+        return "a piece promotes only when it enters, leaves or moves within the far three ranks"
+    if not move.promotes and _depth(to, game.turn) < _LAST_RANKS.get(kind, 0):
+        return f"a {kind} could never move from there: it must promote ({move}+)"
+    return None
+
+
+def _reaches(game: ShogiGame, kind: str, start: str, to: str) -> bool:
+    forward = 1 if game.turn is Color.BLACK else -1
+    files, ranks = int(to[0]) - int(start[0]), ord(to[1]) - ord(start[1])
+    if (files * forward, ranks * forward) in _STEPS.get(kind, ()):
+        return True
+    far = max(abs(files), abs(ranks))
+    if abs(files) not in (0, far) or abs(ranks) not in (0, far):
+        return False
+    file_step, rank_step = files // far, ranks // far
+    if (file_step * forward, rank_step * forward) not in _SLIDES.get(kind, ()):
+        return False
+    between = (f"{int(start[0]) + file_step * i}{chr(ord(start[1]) + rank_step * i)}" for i in range(1, far))
+    return not any(game.piece_at(square) for square in between)
+
+
+def _is_of(piece: str, color: Color) -> bool:
+    return piece.isupper() == (color is Color.BLACK)
+
+
+def _depth(square: str, turn: Color) -> int:
+    """Return how far a square is from the far edge of the board, 0 on the last rank."""
+    rank = ord(square[1]) - ord("a")
+    return rank if turn is Color.BLACK else 8 - rank

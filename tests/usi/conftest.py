@@ -1,0 +1,55 @@
+"""A small network for all tests of the engine, and one engine that is ready."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from training_runs import the_run, train
+from usi_talk import Conversation, talk
+
+from keisei.evaluation.checkpoints import find_checkpoint
+
+QUICK = [
+    "training.total_timesteps=512",
+    "evaluation.every=0",
+    "evaluation.final_games=0",
+    "run.console=plain",
+]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("usi")
+    train(folder, QUICK)
+    return find_checkpoint(str(the_run(folder)))
+
+
+@pytest.fixture(scope="session")
+def _engine(checkpoint: Path) -> Iterator[Conversation]:
+    with talk(checkpoint) as conversation:
+        conversation.ask("usi", "usiok")
+        conversation.ready()
+        yield conversation
+
+
+@pytest.fixture
+def engine(_engine: Conversation) -> Conversation:
+    """An engine that is ready, in the start position, with its defaults."""
+    defaults = {
+        "USI_Ponder": "false",
+        "USI_Hash": "256",
+        "MultiPV": "1",
+        "Visits": "0",
+        "Policy": "false",
+        "Temperature": "0",
+        "Threads": "1",
+        "Batch": "8",
+        "NetworkDelay": "120",
+        "MaxMoves": "0",
+        "EnteringKingRule": "27",
+        "ResignValue": "0",
+    }
+    _engine.say("gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items()))
+    _engine.say("usinewgame", "position startpos")
+    assert _engine.ready() == []
+    return _engine
