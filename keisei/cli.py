@@ -210,6 +210,44 @@ def plot(
     print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
 
 
+@app.command()
+def export(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|CHECKPOINT", help="A run, perhaps @best, @latest or @STEP, or a checkpoint."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The file, or a directory for RUN@STEP.onnx.", show_default="here")
+    ] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="How far logits, as a share of the largest, and values may differ.")
+    ] = 1e-5,
+) -> None:
+    """Write the network of a checkpoint as ONNX; the file is run and compared with the network first.
+
+    keisei export first
+
+    keisei export runs/first@400000 --out first.onnx
+    """
+    from keisei.evaluation.checkpoints import find_checkpoint
+    from keisei.evaluation.export import ExportError, export_onnx
+    from keisei.training.checkpoint_format import CheckpointError
+
+    _let_threads_sleep()
+    try:
+        done = export_onnx(find_checkpoint(checkpoint), out, tolerance=tolerance, force=force)
+    except (CheckpointError, ExportError) as mistake:
+        _refuse(str(mistake))
+    found = done.differences
+    print(
+        f"{done.path}: {done.bytes:,} bytes, opset {done.opset}, weights sha256 {done.sha256}; "
+        f"on {found.positions} positions logits differ by {found.policy:.1e}, values by {found.value:.1e}"
+    )
+
+
 def _let_threads_sleep() -> None:
     """Let torch's threads spin for microseconds only when they wait; to be called before torch is loaded.
 
