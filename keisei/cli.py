@@ -212,7 +212,7 @@ def plot(
     print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
 
 
-for command in (cli_play.evaluate, cli_play.ladder, cli_play.usi, cli_play.play):
+for command in (cli_play.evaluate, cli_play.ladder, cli_play.usi, cli_play.play, cli_play.export):
     app.command()(command)
 
 

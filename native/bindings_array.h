@@ -75,12 +75,4 @@ private:
     Py_buffer view_{};
 };
 
-inline int checked(const char* name, int value, int lowest, int highest = INT_MAX) {
-    if (value < lowest || value > highest)
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected " +
-                          (highest == INT_MAX ? "at least " + std::to_string(lowest)
-                                              : std::to_string(lowest) + " to " + std::to_string(highest)));
-    return value;
-}
-
 }  // namespace keisei
