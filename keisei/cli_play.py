@@ -1,4 +1,4 @@
-"""The commands that play: evaluate, ladder, usi, play. Doors only; keisei.cli offers them."""
+"""The commands that play: evaluate, ladder, usi, play, export. Doors only; keisei.cli offers them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,9 +8,15 @@ import typer
 from keisei.cli_common import let_threads_sleep
 from keisei.evaluation.checkpoints import CHECKPOINTS, checkpoints_of, find_checkpoint
 from keisei.evaluation.conditions import Conditions, read_openings
+from keisei.evaluation.export import ExportError, export_onnx
+from keisei.evaluation.player import PlayerError
+from keisei.evaluation.results import ResultsError
 from keisei.evaluation.roster import BUILT_IN_NAMES, Machine
 from keisei.evaluation.sprt import Sprt
+from keisei.evaluation.usi_process import EngineError
 from keisei.training.device import cores
+
+MISTAKES = (PlayerError, ResultsError, EngineError, ExportError)
 
 Where = Annotated[
     str,
@@ -162,6 +168,64 @@ def usi(
     from keisei.usi.main import main
 
     raise typer.Exit(main(where, _named(option or [])))
+
+
+def play(
+    where: Where,
+    color: Annotated[str, typer.Option(help="Yours: black (first), white or random.")] = "black",
+    visits: Annotated[
+        int, typer.Option(min=0, help="How much the network searches for a move; 0 is its policy alone.")
+    ] = 400,
+    sfen: Annotated[str | None, typer.Option(help="The position to begin with.")] = None,
+    handicap: Annotated[str | None, typer.Option(help="What White gives: lance, rook, 2-piece.")] = None,
+    declaration: Annotated[str, typer.Option(help="Wins by declaration: 27, 24, try or off.")] = "27",
+    max_moves: MaxMoves = 512,
+    save: Annotated[Path | None, typer.Option(help="Write the game here: .kif, .csa or .usi.")] = None,
+) -> None:
+    """Play a game against a trained network, in the terminal; type help there.
+
+    keisei play runs/first --color white --save game.kif
+    """
+    let_threads_sleep()
+    from keisei.usi import play as terminal
+
+    raise typer.Exit(
+        terminal.main(
+            where,
+            color=color,
+            visits=visits,
+            sfen=sfen,
+            handicap=handicap,
+            declaration=declaration,
+            max_moves=max_moves,
+            save=save,
+        )
+    )
+
+
+def export(
+    where: Where,
+    out: Annotated[
+        Path, typer.Option(help="The file, or a directory for RUN@STEP.onnx.", show_default="here")
+    ] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="How far logits, as a share of the largest, and values may differ.")
+    ] = 1e-5,
+) -> None:
+    """Write the network of a checkpoint as ONNX; the file is run and compared with the network first.
+
+    keisei export first
+
+    keisei export runs/first@400000 --out first.onnx
+    """
+    let_threads_sleep()
+    done = export_onnx(find_checkpoint(where), out, tolerance=tolerance, force=force)
+    found = done.differences
+    print(
+        f"{done.path}: {done.bytes:,} bytes, opset {done.opset}, weights sha256 {done.sha256}; "
+        f"on {found.positions} positions logits differ by {found.policy:.1e}, values by {found.value:.1e}"
+    )
 
 
 def _named(options: list[str]) -> dict[str, str]:

@@ -53,9 +53,15 @@ def test_every_setting_is_described_and_names_what_it_refuses(row: Setting) -> N
         (
             "evaluation.opponents",
             ["greedy", "god", "me"],
-            "given [greedy, god, me], expected a list of random or greedy",
+            "given [greedy, god, me], expected a list of random, greedy, material, alphabeta-1, alphabeta-2, "
+            "alphabeta-3, alphabeta-4 or best",
         ),
-        ("evaluation.opponents", "random", "given random, expected a list of random or greedy"),
+        (
+            "evaluation.opponents",
+            "random",
+            "given random, expected a list of random, greedy, material, alphabeta-1, alphabeta-2, "
+            "alphabeta-3, alphabeta-4 or best",
+        ),
         ("run.device", "gpu", "given gpu, expected auto, cpu, mps, cuda or text like ^cuda:\\d+$"),
         ("run.directory", "", "given '', expected text of length >= 1"),
         ("run.name", ["a\nb"], "given ['a\\nb'], expected text of length >= 1 or null"),

@@ -109,12 +109,12 @@ def play_match(
 class _Table:
     """A game under way, and the player's colour in it."""
 
-    def __init__(self, pair: int, color: Color, game: ShogiGame) -> None:
+    def __init__(self, pair: int, color: Color, game: ShogiGame, number: int) -> None:
         self.pair = pair
         self.color = color
         self.game = game
         self.opening = len(game.history)
-        self.turn = Turn(game, pair)
+        self.turn = Turn(game, number)
 
 
 class _Match:
@@ -134,15 +134,19 @@ class _Match:
         self._conditions = conditions
         self._seed = seed
         self.summaries = {number: pair for number, pair in earlier.items() if number < pairs}
-        self._to_come = self._tables([number for number in range(pairs) if number not in self.summaries])
+        self._to_come = self._tables([pair for pair in range(pairs) if pair not in self.summaries])
         self._under_way: list[_Table] = []
         self._halves: dict[int, PlayedGame] = {}  # whose twin is still under way
         self._prefix = 0  # so many pairs are over, counted from the first without a gap
 
-    def _tables(self, numbers: list[int]) -> Iterator[_Table]:
-        for number in numbers:
+    def _tables(self, pairs: list[int]) -> Iterator[_Table]:
+        player, opponent = self._players
+        for pair in pairs:
             for color in _COLORS:
-                yield _Table(number, color, self._conditions.begin(number, self._seed))
+                black, white = (player, opponent) if color == Color.BLACK else (opponent, player)
+                # The same number whoever of the two is called the player.
+                number = 2 * pair + (black.identity > white.identity)
+                yield _Table(pair, color, self._conditions.begin(pair, self._seed), number)
 
     @property
     def is_over(self) -> bool:

@@ -20,7 +20,8 @@ class PlayerError(ValueError):
 class Turn:
     """A game in which a player is to move; it is not over, and the player leaves it as it is.
 
-    number: the game's own in its match; what a player draws at random is keyed by it, and by the ply.
+    number: the game's own in its match; what a player draws at random is keyed by it, and by the ply. (Only
+    a player that plays itself, under one identity, has two games with a number: the same game twice.)
     """
 
     game: ShogiGame

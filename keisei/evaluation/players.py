@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from keisei import _native
 from keisei.core.keyed_random import uniforms
 from keisei.core.material import PIECE_VALUES
 from keisei.core.policy_labels import ACTION_LABELS
 from keisei.evaluation.player import Player, Turn
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.alpha_beta import alpha_beta, material_moves
 
 Actions = npt.NDArray[np.int32]
 
@@ -78,7 +78,7 @@ class MaterialPlayer(Player):
 
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
         """Return a move with the best balance of material for each game."""
-        return _native.material_moves([turn.game for turn in turns], _seeds(self._seed, turns))
+        return material_moves([turn.game for turn in turns], _seeds(self._seed, turns))
 
 
 class AlphaBetaPlayer(Player):
@@ -95,7 +95,7 @@ class AlphaBetaPlayer(Player):
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
         """Return one of the best moves for each game; which of several equal ones the seed decides."""
         games = [turn.game for turn in turns]
-        found = _native.alpha_beta(games, self._depth, _seeds(self._seed, turns), self._threads)
+        found = alpha_beta(games, self._depth, _seeds(self._seed, turns), self._threads)
         return [move for move, _ in found]
 
 

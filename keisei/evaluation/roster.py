@@ -14,6 +14,7 @@ from keisei.evaluation.players import (
     NetworkPlayer,
     RandomPlayer,
 )
+from keisei.evaluation.usi_player import UsiPlayer, parse_spec
 from keisei.training.device import choose_device, keep_freed_memory
 
 TEMPERATURE = 0.25  # as in the evaluations during training: games differ, and the policy is nearly its best
@@ -63,8 +64,6 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
             raise PlayerError(f"player {text!r}: expected alphabeta-1 to alphabeta-6")
         return AlphaBetaPlayer(int(depth), seed_of(seed, text), machine.threads)
     if text.startswith("usi:"):
-        from keisei.evaluation.usi_player import UsiPlayer, parse_spec
-
         try:
             return UsiPlayer(parse_spec(text))
         except ValueError as error:

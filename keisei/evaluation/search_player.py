@@ -1,6 +1,6 @@
 """A player that searches."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keisei.evaluation.player import Answer, Player, Turn
 from keisei.evaluation.search import Evaluate, Search, SearchSettings
@@ -25,6 +25,7 @@ class SearchPlayer(Player):
         visits: int | None = None,
         seconds: float | None = None,
         settings: SearchSettings = MANY_GAMES,
+        facts: Mapping[str, str] | None = None,
     ) -> None:
         if visits is None and seconds is None:
             raise ValueError("no limit: expected visits or seconds")
@@ -33,6 +34,7 @@ class SearchPlayer(Player):
         self._visits = visits
         self._seconds = seconds
         self._settings = settings
+        self._facts = dict(facts or {})
         self.identity = f"{identity}, {self.describe()['search']}"
 
     def choose(self, turns: Sequence[Turn]) -> Sequence[Answer]:
@@ -49,4 +51,4 @@ class SearchPlayer(Player):
         limits += [f"{self._seconds:g} s"] if self._seconds is not None else []
         settings = self._settings
         numbers = [f"c_puct {settings.c_puct:g}", f"fpu {settings.fpu:g}", f"leaves {settings.leaves}"]
-        return {"search": ", ".join([*limits, *numbers, f"at most {settings.max_nodes} nodes"])}
+        return self._facts | {"search": ", ".join([*limits, *numbers, f"at most {settings.max_nodes} nodes"])}

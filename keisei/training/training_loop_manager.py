@@ -28,6 +28,8 @@ from keisei.training.run_dir import RunDirectory
 from keisei.training.strength import StrengthMeter
 from keisei.training.trainer import Trainer, game_metrics
 
+LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word for minus infinity
+
 
 class TrainingLoopManager:
     """Collects, learns, evaluates, records and saves, in this order.
@@ -146,8 +148,8 @@ class TrainingLoopManager:
             best = None if trainer.best is None else trainer.best[0]
             found = self._strength.measure(trainer.agent, trainer.steps, games, best)
             self._stop.check()
-        if found.rating is not None and found.rating.low > found.best_low:
-            trainer.best = (trainer.steps, found.rating.low)
+        if found.rating is not None and (best is None or found.rating.low > found.best_low):
+            trainer.best = (trainer.steps, max(found.rating.low, LEAST_RATING))
         return found.metrics
 
     def _should_stop(self) -> bool:
