@@ -17,10 +17,11 @@ from keisei.config_files import load_config, to_yaml
 from keisei.config_schema import AppConfig
 from keisei.shogi import (
     START_SFEN,
+    GameRecord,
     NotationError,
     RulesError,
     perft,
-    read_record,
+    read_records,
     write_record,
 )
 from keisei.shogi.counting import divided_perft
@@ -76,12 +77,17 @@ def perft_command(
 def show(
     record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
     ply: Annotated[int | None, typer.Option(help="After this many moves; the end if not given.")] = None,
+    game_number: Annotated[
+        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+    ] = None,
 ) -> None:
     """Check a game record against the rules and print its result and a position.
 
     keisei show game.kif --ply 40
+
+    keisei show match.csa --game 17
     """
-    read = read_record(record)
+    read = _one_game(record, game_number)
     if ply is not None and not 0 <= ply <= len(read.moves):
         raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
     game = read.game()
@@ -95,12 +101,28 @@ def show(
 def convert(
     source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its ending names the format.")],
+    game_number: Annotated[
+        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Every game of the file, to TARGET-001, TARGET-002 and so on.")
+    ] = False,
 ) -> None:
     """Convert a game record between CSA, KIF and USI, checking every move.
 
     keisei convert game.kif game.csa
+
+    keisei convert match.csa game.kif --each
     """
-    write_record(target, read_record(source))
+    if each and game_number is not None:
+        raise typer.BadParameter("--each and --game are given, expected one of them")
+    if not each:
+        write_record(target, _one_game(source, game_number))
+        return
+    games = read_records(source)
+    digits = max(3, len(str(len(games))))
+    for number, record in enumerate(games, 1):
+        write_record(target.with_stem(f"{target.stem}-{number:0{digits}}"), record)
 
 
 @app.command("config")
@@ -214,6 +236,16 @@ def plot(
 
 for command in (cli_play.evaluate, cli_play.ladder, cli_play.usi, cli_play.play, cli_play.export):
     app.command()(command)
+
+
+def _one_game(path: Path, number: int | None) -> GameRecord:
+    """Return a game of a file: the one with this number, or the only one."""
+    games = read_records(path)
+    if number is None and len(games) != 1:
+        raise typer.BadParameter(f"{path} has {len(games)} games: expected --game 1 to {len(games)}")
+    if (number or 1) > len(games):
+        raise typer.BadParameter(f"--game is {number}, expected 1 to {len(games)}")
+    return games[(number or 1) - 1]
 
 
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:

@@ -116,6 +116,25 @@ def test_a_terminal_that_knows_no_kanji_is_no_crash(tmp_path: Path) -> None:
     assert "2 moves, white wins by resignation" in done.stdout
 
 
+def test_a_game_of_a_file_with_several_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "match.usi"
+    path.write_text("startpos moves 7g7f\n\nstartpos moves 2g2f 8c8d\n")
+    assert "1 moves, unfinished" in keisei("show", path, "--game", "1").stdout
+    assert "2 moves, unfinished" in keisei("show", path, "--game", "2").stdout
+    assert "has 2 games: expected --game 1 to 2" in refusal("show", path)
+    assert "--game is 3, expected 1 to 2" in refusal("show", path, "--game", "3")
+    assert keisei("convert", path, tmp_path / "game.kif", "--each").returncode == 0
+    written = [read_record(tmp_path / f"game-00{number}.kif") for number in (1, 2)]
+    assert [len(record.moves) for record in written] == [1, 2]
+    assert keisei("convert", path, tmp_path / "two.csa", "--game", "2").returncode == 0
+    assert read_record(tmp_path / "two.csa").moves == written[1].moves
+    assert "--each and --game are given" in refusal(
+        "convert", path, tmp_path / "x.csa", "--each", "--game", "1"
+    )
+    path.write_text("startpos moves 7g7f\nstartpos moves 7g7e\n")
+    assert "line 2: move 1: illegal move 7g7e" in refusal("show", path, "--game", "1")
+
+
 def test_convert_writes_the_same_game_in_another_format(tmp_path: Path) -> None:
     source, target = tmp_path / "game.kif", tmp_path / "game.csa"
     source.write_text(KIF, encoding="utf-8")

@@ -6,21 +6,29 @@ from pathlib import Path
 from keisei._native import NotationError
 from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa, write_csa_games
 from keisei.shogi.records.kif import read_kif, write_kif
-from keisei.shogi.records.record import GameRecord, decode
-from keisei.shogi.records.usi import read_usi, write_usi
+from keisei.shogi.records.record import GameRecord
+from keisei.shogi.records.usi import read_usi, read_usi_games, write_usi
 
-_Format = tuple[Callable[[bytes], GameRecord], Callable[[GameRecord], str]]
-_KIF: _Format = (read_kif, write_kif)
+_Format = tuple[Callable[[bytes], list[GameRecord]], Callable[[GameRecord], str]]
+_KIF: _Format = (lambda data: [read_kif(data)], write_kif)
 _FORMATS: dict[str, _Format] = {
-    ".csa": (read_csa, write_csa),
+    ".csa": (read_csa_games, write_csa),
     ".kif": _KIF,
     ".kifu": _KIF,
-    ".usi": (lambda data: read_usi(decode(data)), lambda record: write_usi(record) + "\n"),
+    ".usi": (read_usi_games, lambda record: write_usi(record) + "\n"),
 }
 
 
 def read_record(path: str | Path) -> GameRecord:
     """Read the one game of a .csa, .kif, .kifu or .usi file."""
+    games = read_records(path)
+    if len(games) != 1:
+        raise NotationError(f"{path} has {len(games)} games, expected one")
+    return games[0]
+
+
+def read_records(path: str | Path) -> list[GameRecord]:
+    """Read all games of a file; a .csa has a line with a slash between two, a .usi a line for each."""
     read, _ = _format_of(Path(path))
     return read(Path(path).read_bytes())
 
@@ -43,7 +51,9 @@ __all__ = [
     "read_csa_games",
     "read_kif",
     "read_record",
+    "read_records",
     "read_usi",
+    "read_usi_games",
     "write_csa",
     "write_csa_games",
     "write_kif",

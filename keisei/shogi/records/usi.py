@@ -3,8 +3,8 @@
 A line holds the moves only; players, comments and a resignation have no place in it.
 """
 
-from keisei._native import START_SFEN, NotationError
-from keisei.shogi.records.record import Draft, GameRecord, replay
+from keisei._native import START_SFEN, NotationError, RulesError
+from keisei.shogi.records.record import Draft, GameRecord, decode, lines_of, replay
 
 
 def write_usi(record: GameRecord) -> str:
@@ -12,6 +12,18 @@ def write_usi(record: GameRecord) -> str:
     sfen = replay(record.sfen, record.moves).start_sfen
     start = "startpos" if sfen == START_SFEN else f"sfen {sfen}"
     return " ".join(["position", start, *(["moves", *map(str, record.moves)] if record.moves else [])])
+
+
+def read_usi_games(data: str | bytes) -> list[GameRecord]:
+    """Read a position line for each game; empty lines are passed over, an error names its line."""
+    games = []
+    for number, line in enumerate(lines_of(decode(data)), 1):
+        if line.strip():
+            try:
+                games.append(read_usi(line))
+            except (NotationError, RulesError) as error:
+                raise type(error)(f"line {number}: {error}") from error
+    return games
 
 
 def read_usi(line: str) -> GameRecord:
