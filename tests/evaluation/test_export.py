@@ -1,6 +1,7 @@
 """Exported networks: real checkpoints, real files, run by onnxruntime."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,8 +27,10 @@ from keisei.evaluation import export
 from keisei.evaluation.checkpoints import find_checkpoint
 from keisei.evaluation.export import ExportError, compare, export_onnx
 from keisei.evaluation.network import load_network
-from keisei.shogi import encoding
+from keisei.shogi import ShogiGame, encoding
 from keisei.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+
+ROOT = Path(__file__).parents[2]
 
 Outputs = list[npt.NDArray[np.float32]]
 
@@ -234,3 +237,20 @@ def test_a_missing_extra_is_one_line_and_told_before_torch_is_loaded(folder: Pat
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (2, "False\n")
     assert done.stderr == f"keisei: {missing} is missing: pip install 'keisei[onnx]'\n"
+
+
+def test_the_example_of_the_page_runs_and_needs_no_torch(trained: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    export_onnx(trained, tmp_path / "first@400000.onnx")
+    code = f"{example}\nimport sys\nprint('torch' in sys.modules)"
+    command = [sys.executable, "-P", "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    *moves, value, loads_torch = done.stdout.splitlines()
+    game = ShogiGame()
+    game.push("7g7f")
+    assert {line.split()[0] for line in moves} <= set(map(str, game.legal_moves()))
+    assert len({line.split()[0] for line in moves}) == 3
+    assert re.fullmatch(r"value for white: [+-]0\.\d{3}", value)
+    assert loads_torch == "False"
