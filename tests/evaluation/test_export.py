@@ -207,9 +207,10 @@ def test_a_file_that_cannot_be_written_leaves_nothing(trained: Path, tmp_path: P
 
 
 def test_the_command_writes_the_file_and_one_line(folder: Path, trained: Path) -> None:
-    done = keisei("export", "first", cwd=folder)
-    assert done.returncode == 0, done.stderr
     path = folder / "first@64.onnx"
+    path.write_text("older")
+    done = keisei("export", "first", "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
     sha256 = load_network(trained).sha256
     size = f"{path.stat().st_size:,} bytes"
     assert done.stdout.startswith(
