@@ -163,7 +163,8 @@ def _serialized(network: LoadedNetwork) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
         # The older of torch's two exporters, which it calls legacy: the newer one takes two more packages and
-        # 30 times as long, and warns too. What the tracer could not see, such as another batch, is compared.
+        # 3.4 s instead of 0.1 (default network, torch 2.13), and warns too. What the tracer could not see,
+        # such as another size of the batch, is compared.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module,
