@@ -174,7 +174,7 @@ def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: flo
     fit = model.best
     while True:
         fit = model.profile(player, anchor, at, fit)
-        fall, slope = max(0.0, model.best.value - fit.value), -model.slope(player, anchor, fit)
+        fall, slope = max(0.0, model.best.value - fit.value), -float(fit.gradient[player])
         further = math.nan  # as far as rounding there is no fall, so no direction
         if fall > 0 and slope * reach > 0:
             further = 2 * (math.sqrt(drop * fall) - fall) / slope
