@@ -63,6 +63,7 @@ class Davidson:
         self._losses = wins.T[played].astype(np.float64)
         self._draws = draws[played].astype(np.float64)
         self._played = self._wins + self._losses + self._draws
+        self._small = 1e-10 + 1e-14 * float(self._played.sum())  # of a likelihood, what rounding may take
         self._drawn = bool(self._draws.any())
         self._plans: dict[tuple[int, int], _Plan] = {}
         self.best = self._maximise(self._plan(self.reaches), np.zeros(self.n), 0.0)
@@ -168,7 +169,7 @@ class Davidson:
             known[np.diag_indices(len(free))] *= 1 + 1e-12  # never singular by rounding
             step = np.linalg.solve(known, gradient[free])
             gain = float(gradient[free] @ step)  # twice what the step would gain on a parabola
-            if gain < 1e-10:
+            if gain < self._small:
                 point[free] += step
                 return Fit(point[:-1], float(point[-1]), value + gain / 2, gradient)
             step *= min(1, _LONGEST_STEP / np.abs(step).max())
@@ -176,7 +177,7 @@ class Davidson:
                 after = point.copy()
                 after[free] += step
                 new = self._value(plan.games, after[:-1], after[-1])
-                if new >= value - 1e-13 * abs(value):  # what rounding may take
+                if new >= value - self._small:
                     break
                 step /= 2
             point, value = after, new

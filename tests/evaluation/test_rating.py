@@ -157,6 +157,12 @@ def test_an_anchor_that_lost_everything_leaves_the_others_comparable() -> None:
     assert relative["random"].elo == -math.inf
 
 
+def test_players_who_won_everything_follow_each_other_by_their_bounds() -> None:
+    table = [PairResult(name, "random", wins, 0, 0) for name, wins in (("a", 5), ("b", 50), ("c", 20))]
+    table += [PairResult("random", name, wins, 0, 0) for name, wins in (("x", 50), ("y", 5))]
+    assert [rating.player for rating in rate(table).table] == ["b", "c", "a", "random", "y", "x"]
+
+
 def test_players_whom_no_results_compare_with_the_anchor_say_so() -> None:
     """c has beaten whom the anchor has beaten; d and e have only each other; f has no games."""
     table = [
@@ -189,6 +195,21 @@ def test_a_chain_of_one_sided_matches_with_single_losses_is_rated() -> None:
     for k, rating in enumerate(reversed(ratings.table)):
         assert rating.elo == pytest.approx(k * step, abs=1e-5)
         assert rating.low < rating.elo < rating.high or k == 0
+
+
+def test_tables_at_the_edge_of_the_arithmetic_are_rated() -> None:
+    """Draws alone, whose variance has no end; a million games against a few, where rounding is felt."""
+    flat = rate([PairResult("b", "random", 0, 3, 0), PairResult("b", "a", 0, 100_000, 0)])
+    for rating in flat.table:
+        assert rating.elo == pytest.approx(0, abs=1e-6)
+        assert -math.inf < rating.low <= 0 <= rating.high < math.inf
+    million = 1_000_000
+    table = [PairResult("b", "random", 0, million, 0), PairResult("c", "random", million, 0, 1)]
+    table += [PairResult("a", "c", million, 0, 0), PairResult("c", "b", million, 0, 0)]
+    found = by_name(rate(table).table)
+    assert found["c"].elo == pytest.approx(found["c"].low, rel=0.5)
+    assert found["c"].elo == pytest.approx(found["c"].high, rel=0.5)
+    assert (found["a"].elo, math.isfinite(found["a"].low)) == (math.inf, True)
 
 
 def test_covariance_is_in_the_table_s_order_and_foretells_the_bounds_of_many_games() -> None:

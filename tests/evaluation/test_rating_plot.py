@@ -48,7 +48,7 @@ def test_runs_and_reference_players_are_drawn_with_their_names(tmp_path: Path) -
 def test_intervals_without_an_end_are_arrows(tmp_path: Path) -> None:
     def drawn(low: float, high: float, elo: float = 200.0) -> int:
         steps = [RatedStep(0, 0, -100, 100), RatedStep(10, elo, low, high)]
-        return markers(plot_rating_curve(tmp_path / "one.svg", {"run": steps}, {}))
+        return markers(plot_rating_curve(tmp_path / "one.svg", {"run": steps}, {"beyond": INF}))
 
     whole = drawn(100, 300)
     assert whole == 7

@@ -4,8 +4,10 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -226,6 +228,22 @@ def test_processes_that_store_the_same_games_at_once_count_each_once(tmp_path: P
     assert sum(new) == 400
     with Results.open(path) as results:
         assert results.games() == [game("a", pair) for pair in range(400)]
+
+
+def test_many_may_make_the_store_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(4)
+
+    def make(number: int) -> None:
+        for attempt in range(15):
+            together.wait(30)
+            with Results.open(tmp_path / f"{attempt}.db") as results:
+                results.add([game("a", number)])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(make, range(4)))
+    for attempt in range(15):
+        with Results.open(tmp_path / f"{attempt}.db") as results:
+            assert results.known("a", "random", "test", 7) == {0, 1, 2, 3}
 
 
 def test_what_was_stored_outlives_a_killed_process(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def play(sprt: Sprt, chances: Sequence[float], elo: float, seed: int, matches: i
 )
 def test_errors_are_rare_and_matches_shorter_than_a_fixed_test(name: str, elo1: float) -> None:
     sprt = Sprt(0, elo1, alpha=0.1, beta=0.1)
-    wrong, length = play(sprt, PAIRS[name], 0, 1, 200)
-    right, length1 = play(sprt, PAIRS[name], elo1, 2, 200)
-    assert wrong < 0.13  # two deviations of 200 matches are 0.04
+    wrong, length = play(sprt, PAIRS[name], 0, 1, 150)
+    right, length1 = play(sprt, PAIRS[name], elo1, 2, 150)
+    assert wrong < 0.13  # 150 matches have a deviation of 0.025
     assert right > 0.87
     z = NormalDist().inv_cdf(0.9)
     deviation = math.sqrt(np.array(PAIRS[name]) @ (SCORES - 0.5) ** 2)
