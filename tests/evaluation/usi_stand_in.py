@@ -7,6 +7,7 @@ that command for the Nth time; without :N every time. --log: where it writes wha
 number.
 """
 
+import fcntl
 import mmap
 import os
 import signal
@@ -72,6 +73,13 @@ def answer_and_crash() -> None:
     crash()
 
 
+def leave_much_and_crash() -> None:
+    """End before so many lines can have been read, the answer being the last of them."""
+    fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)
+    os.write(1, b"info x\n" * 100_000 + b"bestmove 7g7f\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def fork_and_crash() -> None:
     """Leave a child that keeps all pipes open, and say its number."""
     child = os.fork()
@@ -124,6 +132,7 @@ WHAT: dict[str, Callable[[], object]] = {
     "close-output": close_output,
     "close-input": close_input,
     "answer-and-crash": answer_and_crash,
+    "leave-much-and-crash": leave_much_and_crash,
     "fork-and-crash": fork_and_crash,
     "fork-and-hang": fork_and_hang,
     "take-memory": take_memory,
@@ -133,6 +142,7 @@ WHAT: dict[str, Callable[[], object]] = {
     "ignore": ignore_everything,
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "none": lambda: None,
+    "half-a-line-more": lambda: os.write(1, b"readyok\ninfo string and"),
 }
 
 
