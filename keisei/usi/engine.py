@@ -156,10 +156,10 @@ class Engine:
 
     def _loaded(self) -> "Thinker":
         if self._thinker is None:
-            from keisei.usi.thinking import Thinker  # here: it loads torch
-
             self.loading = True
             try:
+                from keisei.usi.thinking import Thinker  # here: it loads torch
+
                 self._thinker = Thinker.load(self._checkpoint, self._options)
             finally:
                 self.loading = False

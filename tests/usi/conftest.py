@@ -49,7 +49,9 @@ def engine(_engine: Conversation) -> Conversation:
         "EnteringKingRule": "27",
         "ResignValue": "0",
     }
-    _engine.say("gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items()))
+    _engine.say(
+        "gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items())
+    )
     _engine.say("usinewgame", "position startpos")
     assert _engine.ready() == []
     return _engine
