@@ -11,6 +11,8 @@ from usi_talk import PATIENCE, Conversation, quick_talk, talk
 
 from keisei.shogi import Move, ShogiGame, encoding
 
+pytest_plugins = ["usi_fixtures"]
+
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 LONGER_MATE = "7k1/9/9/9/9/9/9/9/4K4 b R2G 1"
 NO_MATE = "4k4/9/9/9/9/9/9/9/4K4 b P 1"

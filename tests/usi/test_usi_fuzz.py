@@ -8,6 +8,8 @@ from reference import ReferenceGame
 from usi_model import DEFAULTS, START, Model
 from usi_talk import Conversation, quick_talk
 
+pytest_plugins = ["usi_fixtures"]
+
 STARTS = [
     START,
     "4k4/9/4P4/9/9/9/9/9/4K4 b G 1",
@@ -131,7 +133,7 @@ ANSWERS = ("error", "usiok", "readyok", "bestmove", "checkmate")
 
 def hear(engine: Conversation, expected: list[str]) -> None:
     """Hear as many answers as are expected, and compare them."""
-    heard = []
+    heard: list[str] = []
     while len(heard) < len(expected):
         line, _ = engine.hear()
         assert line, "the engine has ended"

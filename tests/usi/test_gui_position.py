@@ -1,8 +1,8 @@
 import pytest
 
 from keisei.shogi import START_SFEN, NotationError, RulesError
+from keisei.usi.gui_position import game_length, set_up
 from keisei.usi.protocol import SetPosition
-from keisei.usi.setup import game_length, set_up
 
 SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"]
 

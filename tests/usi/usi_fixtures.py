@@ -1,4 +1,4 @@
-"""A small network for all tests of the engine, and one engine that is ready."""
+"""A small network and an engine that is ready, for the test modules that name this as a plugin."""
 
 from collections.abc import Iterator
 from pathlib import Path
