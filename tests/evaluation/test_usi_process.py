@@ -119,7 +119,7 @@ def test_a_failure_is_told_at_once(launch: Launch, what: str, fault: Fault, word
     assert time.monotonic() - begin < 40
 
 
-@pytest.mark.parametrize("what", ["flood", "hang", "stop", "none", "late-1"])
+@pytest.mark.parametrize("what", ["flood", "hang", "stop", "late-1"])
 def test_silence_ends_with_its_time(launch: Launch, what: str) -> None:
     process = launch(f"go={what}")
     ask(process, "isready", "readyok")
@@ -289,7 +289,7 @@ def test_an_engine_is_asked_to_quit(tmp_path: Path) -> None:
     assert log.read_text(encoding="utf-8") == f"{process.pid} isready\n{process.pid} quit\n"
 
 
-@pytest.mark.parametrize("what", ["hang", "ignore", "stop"])
+@pytest.mark.parametrize("what", ["hang", "ignore"])
 def test_an_engine_that_does_not_quit_is_killed(launch: Launch, what: str) -> None:
     others = [launch() for _ in range(2)]
     process = launch(f"gameover={what}")
