@@ -146,7 +146,7 @@ def test_a_move_that_allows_mate_is_refused_whatever_the_priors_say() -> None:
         return priors + np.float32(1e-9), np.ones(len(planes), np.float32)
 
     result = searched(game, 30, evaluate=hostile)
-    assert [str(line.move) for line in result.lines if line.mate == -2][0] == "P*9b"
+    assert next(str(line.move) for line in result.lines if line.mate == -2) == "P*9b"
     best = after(game, result.lines[0].move)
     assert result.lines[0].mate is None
     assert all(ends(after(best, reply)) is None for reply in best.legal_moves())
