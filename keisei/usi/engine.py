@@ -74,7 +74,7 @@ class Engine:
         self._checkpoint = checkpoint
         self._write = write
         self._fail = fail
-        self._options = options
+        self._options = self._defaults = options
         self._position = _START
         self._thinker: Thinker | None = None
         self._control: Control | None = None  # of what is being thought about
@@ -108,7 +108,7 @@ class Engine:
     def _obey(self, command: Command, at: float) -> None:
         match command:
             case Usi():
-                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._options), "usiok")
+                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._defaults), "usiok")
             case IsReady():
                 self._loaded()
                 self._say("readyok")
