@@ -221,7 +221,7 @@ def plot(
         Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
     ] = None,
 ) -> None:
-    """Draw the curves of a run, or of several runs over each other.
+    """Draw the curves of a run, or of several runs over each other; ratings are drawn by training and evaluate.
 
     keisei plot runs/first
 
