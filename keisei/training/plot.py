@@ -1,9 +1,10 @@
 """The curves of one run or of several as one picture, PNG or SVG, from their metrics.jsonl.
 
 Several runs share the panels, each with its own colour, so that seeds can be compared. Equal metrics give an
-equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes. The rating has a picture
-of its own, since it comes from games and not from metrics: training draws RUN/plots/rating.png after each
-evaluation, and `keisei evaluate` rating.png beside its report.
+equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes.
+
+The rating has a picture of its own, since it comes from games and not from metrics: training draws
+RUN/plots/rating.png after each evaluation, and `keisei evaluate` rating.png beside its report.
 """
 
 import math
