@@ -17,7 +17,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build train test test-slow coverage lint bench test-engine sanitize tsan fuzz soak tools clean
+.PHONY: help build train test test-slow coverage lint bench test-engine referee sanitize tsan fuzz soak tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,14 @@ $(BUILT): $(SOURCES)
 	@$(call PIP,$(VENV)) $(BUILD_NEEDS)
 	@$(call PIP,$(VENV)) --no-build-isolation --editable '.[dev]'
 	@touch $@
+
+# Another program as the referee. It is under the GPL, so it has an environment of its own and is never imported.
+REFEREE := $(CURDIR)/build/referee
+referee: $(BUILT)  ## games under cshogi's referee, and against gpsusi; needs fairy-stockfish and gpsshogi
+	"$(PYTHON)" -m venv $(REFEREE)
+	$(call PIP,$(REFEREE)) cshogi==1.1.0
+	KEISEI_REFEREE=$(REFEREE)/bin/python $(VENV)/bin/pytest -m '' tests/usi/test_referee.py \
+	  tests/evaluation/test_usi_player.py -k 'without_a_fault or gpsusi'
 
 # The engine alone, without the packages that training needs, on any Python: make test-engine PYTHON=python3.13
 ENGINE_VENV := .venv-engine-$(VERSION)

@@ -1,6 +1,6 @@
 """Types of the native module; native/bindings*.cpp are what they describe."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final, overload
 
 import numpy as np
@@ -84,9 +84,9 @@ def legal_offsets(packed: _Bytes, offsets: _Int, threads: int) -> None: ...
 def legal_actions(packed: _Bytes, offsets: _Int, actions: _Int, threads: int) -> None: ...
 def legal_mask(packed: _Bytes, out: _Bool, threads: int) -> None: ...
 def alpha_beta(
-    games: list[Game], depth: int, seeds: list[int], threads: int = 1, *, quiet_plies: int = 6
+    games: Sequence[Game], depth: int, seeds: Sequence[int], threads: int = 1, *, quiet_plies: int = 6
 ) -> list[tuple[Move, int]]: ...
-def material_moves(games: list[Game], seeds: list[int]) -> list[Move]: ...
+def material_moves(games: Sequence[Game], seeds: Sequence[int]) -> list[Move]: ...
 
 class VectorGames:
     @overload

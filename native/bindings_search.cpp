@@ -13,12 +13,9 @@ namespace keisei {
 namespace {
 
 // Copies, which another Python thread cannot change meanwhile.
-std::vector<Game> copy_games(nb::list games, const std::vector<uint64_t>& seeds) {
-    if (games.size() != seeds.size())
-        raise_value_error("games are " + std::to_string(games.size()) + " and seeds " + std::to_string(seeds.size()) +
-                          ", expected one seed for each game");
+std::vector<Game> copy_games(nb::sequence games, const std::vector<uint64_t>& seeds) {
     std::vector<Game> copies;
-    copies.reserve(games.size());
+    copies.reserve(seeds.size());
     for (nb::handle item : games) {
         if (!nb::isinstance<Game>(item) || !nb::inst_ready(item)) throw nb::type_error("games must be ShogiGames");
         const Game& game = *nb::inst_ptr<Game>(item);
@@ -28,10 +25,13 @@ std::vector<Game> copy_games(nb::list games, const std::vector<uint64_t>& seeds)
                               to_sfen(game.position()));
         copies.push_back(game);
     }
+    if (copies.size() != seeds.size())
+        raise_value_error("games are " + std::to_string(copies.size()) + " and seeds " + std::to_string(seeds.size()) +
+                          ", expected one seed for each game");
     return copies;
 }
 
-nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& seeds, int threads, int quiet_plies) {
+nb::list search_games(nb::sequence games, int depth, const std::vector<uint64_t>& seeds, int threads, int quiet_plies) {
     const SearchLimits limits{checked("depth", depth, 1, MAX_SEARCH_DEPTH),
                               checked("quiet_plies", quiet_plies, 0, MAX_QUIET_PLIES)};
     checked("threads", threads, 1);
@@ -53,7 +53,7 @@ nb::list search_games(nb::list games, int depth, const std::vector<uint64_t>& se
     return found;
 }
 
-nb::list material_moves(nb::list games, const std::vector<uint64_t>& seeds) {
+nb::list material_moves(nb::sequence games, const std::vector<uint64_t>& seeds) {
     const std::vector<Game> copies = copy_games(games, seeds);
     std::vector<Move> moves(copies.size());
     without_gil([&] {

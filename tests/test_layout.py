@@ -134,6 +134,7 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.shogi.vector, keisei.utils", {"torch", "gymnasium"}),
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
         ("keisei.evaluation.export", {"torch", "onnx", "onnxruntime"}),
+        ("keisei.usi.main, keisei.usi.play", {"torch"}),
     ],
 )
 def test_a_room_loads_no_more_than_it_needs(modules: str, unwanted: set[str]) -> None:

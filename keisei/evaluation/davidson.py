@@ -29,14 +29,16 @@ _LONGEST_STEP = 3.0  # nats, some 500 Elo: where all is certain the curvature sa
 
 
 class Fit(NamedTuple):
-    """Strengths at the highest likelihood: theta float64 [n], log_nu (-inf without draws), log-likelihood.
+    """Strengths at the highest likelihood: theta float64 [n], log_nu (-inf without draws).
 
+    value: the log-likelihood. gradient: float64 [n + 1], how it changes with each strength and log ν.
     Strengths of players who are in different groups are not comparable.
     """
 
     theta: Floats
     log_nu: float
     value: float
+    gradient: Floats
 
 
 class _Plan(NamedTuple):
@@ -61,7 +63,9 @@ class Davidson:
         self._losses = wins.T[played].astype(np.float64)
         self._draws = draws[played].astype(np.float64)
         self._played = self._wins + self._losses + self._draws
+        self._small = 1e-10 + 1e-14 * float(self._played.sum())  # of a likelihood, what rounding may take
         self._drawn = bool(self._draws.any())
+        self._plans: dict[tuple[int, int], _Plan] = {}
         self.best = self._maximise(self._plan(self.reaches), np.zeros(self.n), 0.0)
 
     def comparable(self, a: int, b: int) -> bool:
@@ -69,16 +73,14 @@ class Davidson:
         return bool(self.reaches[a, b] and self.reaches[b, a])
 
     def profile(self, a: int, b: int, difference: float, start: Fit | None = None) -> Fit:
-        """Return the fit under the condition that a is stronger than b by this difference; a is not b."""
+        """Return the fit under the condition that a is stronger than b by this difference; a is not b.
+
+        Its gradient by a's strength is how its value changes with the difference.
+        """
         start = start or self.best
         theta = start.theta.copy()
         theta[a] = theta[b] + difference
         return self._maximise(self._tied(a, b), theta, start.log_nu)
-
-    def slope(self, a: int, b: int, fit: Fit) -> float:
-        """Return how the log-likelihood of a profile changes with the difference of a and b."""
-        gradient, _ = self._derivatives(self._tied(a, b).games, fit.theta, fit.log_nu)
-        return float(gradient[a])
 
     def covariance(self, origin: int) -> Floats:
         """Return that of the strengths relative to one player's, float64 [n, n]; NaN where not comparable.
@@ -99,10 +101,13 @@ class Davidson:
 
     def _tied(self, a: int, b: int) -> _Plan:
         """Return the plan for a known difference of a and b: it bounds both as if they had drawn."""
+        if (a, b) in self._plans:
+            return self._plans[a, b]
         to_either = self.reaches[:, a] | self.reaches[:, b]
         from_either = self.reaches[a] | self.reaches[b]
         plan = self._plan(self.reaches | np.outer(to_either, from_either), b)
-        return plan._replace(free=plan.free[plan.free != a])
+        self._plans[a, b] = plan._replace(free=plan.free[plan.free != a])
+        return self._plans[a, b]
 
     def _plan(self, reaches: Bools, origin: int = 0) -> _Plan:
         """Return the plan in which each group has one player that stays, in origin's group that one."""
@@ -164,15 +169,15 @@ class Davidson:
             known[np.diag_indices(len(free))] *= 1 + 1e-12  # never singular by rounding
             step = np.linalg.solve(known, gradient[free])
             gain = float(gradient[free] @ step)  # twice what the step would gain on a parabola
-            if gain < 1e-10:
+            if gain < self._small:
                 point[free] += step
-                return Fit(point[:-1], float(point[-1]), self._value(plan.games, point[:-1], point[-1]))
+                return Fit(point[:-1], float(point[-1]), value + gain / 2, gradient)
             step *= min(1, _LONGEST_STEP / np.abs(step).max())
             for _ in range(60):
                 after = point.copy()
                 after[free] += step
                 new = self._value(plan.games, after[:-1], after[-1])
-                if new >= value - 1e-13 * abs(value):  # what rounding may take
+                if new >= value - self._small:
                     break
                 step /= 2
             point, value = after, new

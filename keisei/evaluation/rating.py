@@ -23,6 +23,8 @@ from keisei.evaluation.davidson import Davidson
 
 ELO_PER_NAT = 400 / math.log(10)
 
+_TRIES = 100  # some 4 are needed
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -154,7 +156,7 @@ def _estimate(
     nats, reach = math.nan, 1.0
     if above and below:
         nats = float(model.best.theta[player] - model.best.theta[anchor])
-        reach = math.sqrt(variance * 2 * drop) / ELO_PER_NAT
+        reach = min(math.sqrt(variance * 2 * drop) / ELO_PER_NAT, 3.0)  # draws alone have any variance
     elif above or below:
         nats = math.inf if above else -math.inf
     low = _bound(model, player, anchor, drop, nats, -reach) * ELO_PER_NAT if above else -math.inf
@@ -172,9 +174,9 @@ def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: flo
     outside = math.nan
     at = reach if math.isnan(inside) else inside + reach
     fit = model.best
-    while True:
+    for _ in range(_TRIES):
         fit = model.profile(player, anchor, at, fit)
-        fall, slope = max(0.0, model.best.value - fit.value), -model.slope(player, anchor, fit)
+        fall, slope = max(0.0, model.best.value - fit.value), -float(fit.gradient[player])
         further = math.nan  # as far as rounding there is no fall, so no direction
         if fall > 0 and slope * reach > 0:
             further = 2 * (math.sqrt(drop * fall) - fall) / slope
@@ -192,6 +194,7 @@ def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: flo
             at += further
         else:
             at = (inside + outside) / 2
+    raise ArithmeticError(f"no bound of a rating after {_TRIES} steps: between {inside} and {outside} nats")
 
 
 def _best_first(ratings: Sequence[Rating], model: Davidson) -> list[int]:

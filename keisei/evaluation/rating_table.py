@@ -61,4 +61,5 @@ def _whole(elo: float) -> str:
 def _superiority(ratings: Ratings, rating: Rating, below: Rating | None) -> str:
     if below is None or math.isnan(rating.elo) or math.isnan(below.elo):
         return ""
-    return f"{100 * ratings.superiority(rating.player, below.player):.0f} %"
+    percent = round(100 * ratings.superiority(rating.player, below.player))
+    return "> 99 %" if percent == 100 else f"{percent} %"  # nothing is certain

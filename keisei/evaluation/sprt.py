@@ -92,28 +92,28 @@ def _log_likelihood(counts: Floats, score: float) -> float:
     """
     seen = counts > 0
     shares, away = counts[seen] / counts.sum(), _SCORES[seen] - score
-    low, high = -1 / (1 - score), 1 / score  # where the chance of 4 or 0 half-points ends to be positive
-
-    def excess(m: float) -> float:
-        return float((shares * away / (1 + m * away)).sum())
-
-    if not seen[0] and excess(high) >= 0:
-        m = high
-    elif not seen[4] and excess(low) <= 0:
-        m = low
-    else:
-        m = _root(shares, away, low, high)
+    low, high = -1 / (1 - score), 1 / score  # where the chance of 4 or 0 half-points ceases to be positive
+    m = _root(shares, away, low, high)
     return float(-(counts[seen] * np.log1p(m * away)).sum())
 
 
 def _root(shares: Floats, away: Floats, low: float, high: float) -> float:
-    """Return m between low and high where the sum of shares · away / (1 + m · away), which falls, is 0."""
+    """Return m between low and high where the sum of shares · away / (1 + m · away), which falls, is 0.
+
+    Newton's method within a bracket; if there is no such m, the end that is nearer to it.
+    """
+    for end, sign in ((low, -1), (high, 1)):
+        below = 1 + end * away
+        if below.min() > 1e-9 and sign * (shares * away / below).sum() > 0:
+            return end
     m = 0.0
     for _ in range(100):
         terms = away / (1 + m * away)
         excess = float((shares * terms).sum())
+        if excess == 0:  # all results may be the score itself
+            break
         step = excess / float((shares * terms * terms).sum())
-        if abs(step) < 1e-12:
+        if min(abs(step), high - low) < 1e-12:
             break
         low, high = (m, high) if excess > 0 else (low, m)
         m = m + step if low < m + step < high else (low + high) / 2

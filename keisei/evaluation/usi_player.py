@@ -106,13 +106,15 @@ class UsiPlayer(Player):
                 f"{self.name} has {len(numbers)} games at once, expected at most {self.capacity}"
             )
         ready = self._ready(len(new))
-        found = [*ready, *self._start(len(new) - len(ready))]
+        for turn, process in zip(new, ready, strict=False):
+            self._seats[turn.number] = _Seat(process, turn.game.turn)
+        others = new[len(ready) :]
         failed = {}
-        for turn, process in zip(new, found, strict=True):
-            if isinstance(process, EngineError):
-                failed[turn.number] = process
+        for turn, started in zip(others, self._start(len(others)), strict=True):
+            if isinstance(started, EngineError):
+                failed[turn.number] = started
             else:
-                self._seats[turn.number] = _Seat(process, turn.game.turn)
+                self._seats[turn.number] = _Seat(started, turn.game.turn)
         return failed
 
     def _is_new(self, turn: Turn) -> bool:
@@ -133,7 +135,7 @@ class UsiPlayer(Player):
         for started in start_engines(self._spec, count):
             if isinstance(started, EngineError):
                 self._failed_starts += 1
-                if not self._engine or self._failed_starts == _FAILED_STARTS:
+                if not self._engine or self._failed_starts >= _FAILED_STARTS:
                     errors.append(started)
                 engines.append(started)
             else:

@@ -167,7 +167,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an engine answered. line: the awaited one. kept: others that were wanted. seconds: until it came."""
+    """What an engine answered. line: the awaited one. kept: others that were wanted. seconds: taken."""
 
     line: str
     kept: tuple[str, ...]

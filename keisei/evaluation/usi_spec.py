@@ -3,9 +3,9 @@
     usi:fairy-stockfish;depth=1;Skill Level=-20;name=fsf-s-20-d1
 
 After the command, which is split as a shell would, come parts key=value. These keys are Keisei's own, in
-lower case: nodes, depth, byoyomi and movetime (milliseconds), of which there must be one; name; processes, how
-many games it plays at once; memory, such as 512M, 2G or none; start and move, seconds. All others are options
-of the engine. Nothing can contain a semicolon.
+lower case: nodes, depth, byoyomi and movetime (milliseconds), of which there must be one; name; processes,
+how many games it plays at once; memory, such as 512M, 2G or none; start and move, seconds. All others are
+options of the engine. Nothing can contain a semicolon.
 """
 
 import math
@@ -66,7 +66,7 @@ class UsiEngineSpec:
     command: the program and its arguments. options: what is set before the first game.
     start_seconds: the most that it may take to answer usi, and again isready. move_seconds: the most for a
     move; None is MARGIN_SECONDS more than the limit says, and UNTIMED_SECONDS for nodes and depth.
-    memory_bytes: the most address space of a process, or None. processes: games it plays at once, one in each.
+    memory_bytes: the most address space of a process, or None. processes: games played at once, one in each.
     """
 
     name: str

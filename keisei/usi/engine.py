@@ -16,6 +16,7 @@ from keisei.evaluation.checkpoints import CHECKPOINTS
 from keisei.shogi import NotationError, RulesError, ShogiGame
 from keisei.shogi.mate import find_mate
 from keisei.usi.clock import Control, seconds_to_think
+from keisei.usi.gui_position import game_length, set_up
 from keisei.usi.options import OptionError, Options, option_lines, with_option
 from keisei.usi.protocol import (
     Command,
@@ -42,7 +43,6 @@ from keisei.usi.protocol import (
     parse,
     string_info_line,
 )
-from keisei.usi.setup import game_length, set_up
 
 if TYPE_CHECKING:
     from keisei.usi.thinking import Thinker
@@ -156,10 +156,10 @@ class Engine:
 
     def _loaded(self) -> "Thinker":
         if self._thinker is None:
-            from keisei.usi.thinking import Thinker  # here: it loads torch
-
             self.loading = True
             try:
+                from keisei.usi.thinking import Thinker  # here: it loads torch
+
                 self._thinker = Thinker.load(self._checkpoint, self._options)
             finally:
                 self.loading = False

@@ -91,16 +91,15 @@ def _write(stdout: io.RawIOBase, data: bytes) -> None:
 
 def _listen(stdin: io.RawIOBase, events: "queue.SimpleQueue[_Event]", engine: Engine) -> None:
     for line in _lines(stdin):
-        if engine.loading and line == b"quit":
+        if engine.loading and line.strip() == b"quit":
             os._exit(0)  # loading cannot be interrupted, and nothing is to be saved
-        too_long = len(line) > MAX_LINE_BYTES
-        mistake = ProtocolError(f"expected lines of at most {MAX_LINE_BYTES} bytes, given a longer one")
-        events.put((mistake if too_long else line, time.monotonic()))
+        too_long = ProtocolError(f"expected lines of at most {MAX_LINE_BYTES} bytes, given a longer one")
+        events.put((too_long if len(line) > MAX_LINE_BYTES else line, time.monotonic()))
     events.put((None, 0.0))
 
 
 def _lines(stdin: io.RawIOBase) -> Iterator[bytes]:
-    """Yield the lines without white space around them; of one that is too long, only more than is allowed."""
+    """Yield the lines without their ends; of one that is too long, a part that is too long as well."""
     rest = b""
     while True:
         try:
@@ -108,9 +107,8 @@ def _lines(stdin: io.RawIOBase) -> Iterator[bytes]:
         except OSError:  # a terminal that was closed
             data = b""
         *lines, rest = (rest + (data or b"\n")).split(b"\n")
-        for line in lines:
-            yield line.strip()
-        rest = rest[: MAX_LINE_BYTES + 1] if len(rest) > MAX_LINE_BYTES else rest
+        yield from lines
+        rest = rest[: MAX_LINE_BYTES + 1]
         if not data:
             return
 

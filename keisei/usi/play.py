@@ -19,6 +19,7 @@ from keisei.shogi import (
     GameRecord,
     Move,
     NotationError,
+    Outcome,
     RulesError,
     ShogiGame,
     write_record,
@@ -157,8 +158,8 @@ class Play:
         self._save = save
         self._ask = ask
         self._show = show
-        self._kept: list[Move] = []  # what has been written,
-        self._written: Path | None = None  # and the file, which may be written again
+        self._written: Path | None = None  # a file of this game, which may be written again
+        self._kept = self._facts()  # what is in it
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "help": lambda _: self._show(HELP),
             "moves": self._list_moves,
@@ -194,7 +195,8 @@ class Play:
                 self._person_moves()
             else:
                 self._engine_moves()
-        self._draw()
+        if self._game.turn != self._person:  # otherwise it was drawn after the engine's move
+            self._draw()
         self._show(f"{outcome}, after {self._game.ply} moves")
 
     def _person_moves(self) -> None:
@@ -275,28 +277,28 @@ class Play:
         names = {self._person: "you", self._person.opponent: self._thinker.name}
         record = GameRecord.from_game(self._game, black=names[Color.BLACK], white=names[Color.WHITE])
         write_record(path, record)
-        self._kept, self._written = self._game.history, path
+        self._kept, self._written = self._facts(), path
         self._show(f"saved {path}")
+
+    def _facts(self) -> tuple[list[Move], Outcome | None]:
+        return self._game.history, self._game.outcome()
 
     def _keep(self, may_ask: bool) -> int:
         """Save the game, or show its moves if it is saved nowhere; return 2 if it could not be saved."""
-        history = self._game.history
-        if not history:
-            return 0
-        code = 0
+        code, path = 0, self._save or self._written
         try:
-            if self._save is not None:
-                self._write(self._save)
-            elif may_ask and self._kept != history:
+            if path is None and may_ask and self._kept != self._facts():
                 name = self._ask("save the game as (.kif, .csa or .usi, nothing to throw it away): ").strip()
                 if not name:
                     return 0
-                self._write(Path(name))
+                path = Path(name)
+            if path is not None and self._kept != self._facts():
+                self._write(path)
         except (PlayError, OSError) as mistake:
             self._show(f"not saved: {mistake}")
             code = 2
         except (EOFError, KeyboardInterrupt):
             self._show("")
-        if self._kept != history:
+        if self._kept != self._facts():
             self._show(f"the game is not saved; its moves: {write_usi(GameRecord.from_game(self._game))}")
         return code

@@ -25,10 +25,23 @@ from keisei.usi.protocol import (
     parse,
 )
 
-WORDS = (
-    "usi isready setoption name value position startpos sfen moves go ponder btime wtime byoyomi binc winc nodes "
-    "depth movetime infinite mate stop ponderhit gameover win quit 7g7f 0 1 -1 99999999999999999999999 +5 ٣ b - \0"
-).split(" ")
+WORDS = [
+    *(
+        "usi",
+        "isready",
+        "setoption",
+        "name",
+        "value",
+        "position",
+        "startpos",
+        "sfen",
+        "moves",
+        "go",
+        "ponder",
+    ),
+    *("btime", "wtime", "byoyomi", "binc", "winc", "nodes", "depth", "movetime", "infinite", "mate", "stop"),
+    *("ponderhit", "gameover", "win", "quit", "7g7f", "0", "1", "-1", "9" * 30, "+5", "٣", "b", "-", "\0"),
+]
 
 MEANINGS = {
     "usi": Usi(),

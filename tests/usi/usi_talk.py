@@ -1,51 +1,59 @@
-"""Shared by the tests of the engine: a conversation with a real process."""
+"""Shared by the tests of the engine: conversations with real processes."""
 
+import multiprocessing
+import os
 import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import IO
 
 PATIENCE = 60.0
 
 
 class Conversation:
-    """An engine's process, what it has said, and when."""
+    """An engine's process, what it has said, and when.
 
-    def __init__(self, checkpoint: Path, *options: str, command: list[str] | None = None) -> None:
-        self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            command or [sys.executable, "-m", "keisei.usi.main", str(checkpoint), *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+    wait: returns its exit code when it has ended, None if it does not within so many seconds.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        stdin: IO[bytes],
+        stdout: IO[bytes],
+        stderr: IO[bytes],
+        wait: Callable[[float], int | None],
+    ) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self.streams = (stdin, stdout, stderr)
+        self._wait = wait
         self._lines: queue.SimpleQueue[tuple[bytes, float]] = queue.SimpleQueue()
         self._errors: list[bytes] = []
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        out, errors = self.process.stdout, self.process.stderr
         self._threads = [
-            threading.Thread(target=self._listen, args=(out,), daemon=True),
-            threading.Thread(target=lambda: self._errors.append(errors.read()), daemon=True),
+            threading.Thread(target=self._listen, args=(stdout,), daemon=True),
+            threading.Thread(target=lambda: self._errors.append(stderr.read()), daemon=True),
         ]
         for thread in self._threads:
             thread.start()
 
-    def _listen(self, out: "Iterator[bytes]") -> None:
+    def _listen(self, out: Iterable[bytes]) -> None:
         for line in out:
             self._lines.put((line, time.monotonic()))
         self._lines.put((b"", time.monotonic()))
 
     def say(self, *lines: str | bytes) -> None:
         """Send lines."""
-        assert self.process.stdin is not None
-        data = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self.stdin.write(
+            b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
+        )
+        self.stdin.flush()
 
     def hear(self, patience: float = PATIENCE) -> tuple[str, float]:
         """Return the next line, empty at the end, and when it came."""
@@ -59,7 +67,7 @@ class Conversation:
 
     def until_timed(self, word: str) -> tuple[list[str], float]:
         """Return the lines up to the first one that begins with this word, and when that came."""
-        lines = []
+        lines: list[str] = []
         while True:
             line, at = self.hear()
             assert line, f"the engine ended, expected {word}: {lines} {b''.join(self._errors)!r}"
@@ -90,12 +98,11 @@ class Conversation:
         options = self.hear()[0].removeprefix("info string options ")
         return sfen, dict(pair.split("=", 1) for pair in options.split())
 
-    def end(self, *, close: bool = True) -> tuple[int, list[str], str]:
+    def end(self, *, close: bool = True) -> tuple[int | None, list[str], str]:
         """Return exit code, the lines that were not heard yet, and standard error."""
         if close:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-        code = self.process.wait(PATIENCE)
+            self.stdin.close()
+        code = self._wait(PATIENCE)
         for thread in self._threads:
             thread.join(PATIENCE)
         lines = []
@@ -104,18 +111,65 @@ class Conversation:
         return code, lines, b"".join(self._errors).decode()
 
 
-Talk = Callable[..., Conversation]
-
-
 @contextmanager
-def talk(checkpoint: Path, *options: str, command: list[str] | None = None) -> Iterator[Conversation]:
-    """Start an engine, and leave nothing of it behind."""
-    conversation = Conversation(checkpoint, *options, command=command)
+def talk(checkpoint: Path, *options: str) -> Iterator[Conversation]:
+    """Start an engine as a GUI does, and leave nothing of it behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keisei.usi.main", str(checkpoint), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    conversation = Conversation(process.pid, process.stdin, process.stdout, process.stderr, process.wait)
     try:
         yield conversation
     finally:
-        conversation.process.kill()
-        conversation.end()
-        for stream in (conversation.process.stdout, conversation.process.stderr):
-            assert stream is not None
+        process.kill()
+        process.wait(PATIENCE)
+        for stream in conversation.streams:
+            stream.close()
+
+
+def _be_engine(checkpoint: Path, stdin: Connection, stdout: Connection, stderr: Connection) -> None:
+    from keisei.usi.main import main
+
+    for number, stream in enumerate((stdin, stdout, stderr)):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    os._exit(main(str(checkpoint), {}))
+
+
+@contextmanager
+def quick_talk(checkpoint: Path) -> Iterator[Conversation]:
+    """Start an engine that has torch already, forked from a server: for states, not for the start."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["keisei.training.run"])  # as other tests do: the first one starts it
+    ends = [context.Pipe(duplex=False) for _ in range(3)]
+    (its_stdin, stdin), (stdout, its_stdout), (stderr, its_stderr) = ends
+    process = context.Process(target=_be_engine, args=(checkpoint, its_stdin, its_stdout, its_stderr))
+    process.start()
+    for end in (its_stdin, its_stdout, its_stderr):
+        end.close()
+
+    def wait(seconds: float) -> int | None:
+        process.join(seconds)
+        return process.exitcode
+
+    streams = [
+        os.fdopen(os.dup(end.fileno()), mode)
+        for end, mode in zip((stdin, stdout, stderr), ("wb", "rb", "rb"), strict=True)
+    ]
+    for end in (stdin, stdout, stderr):
+        end.close()
+    assert process.pid is not None
+    conversation = Conversation(process.pid, streams[0], streams[1], streams[2], wait)
+    try:
+        yield conversation
+    finally:
+        process.kill()
+        process.join(PATIENCE)
+        for stream in streams:
             stream.close()

@@ -1,4 +1,4 @@
-"""A small network for all tests of the engine, and one engine that is ready."""
+"""A small network and an engine that is ready, for the test modules that name this as a plugin."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,9 @@ def engine(_engine: Conversation) -> Conversation:
         "EnteringKingRule": "27",
         "ResignValue": "0",
     }
-    _engine.say("gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items()))
+    _engine.say(
+        "gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items())
+    )
     _engine.say("usinewgame", "position startpos")
     assert _engine.ready() == []
     return _engine

@@ -1,0 +1,123 @@
+"""Speed of play: python bench/play.py [RUN_OR_CHECKPOINT]
+
+200 games of the network against the random player, alpha-beta's moves a second by depth, visits a second of
+the search for one game and for many, and how soon the USI engine answers. Without a checkpoint the default
+network plays with the weights that it begins with: a move takes as long, a game may take longer.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.evaluation import AlphaBetaPlayer, NetworkPlayer, RandomPlayer, Turn, play_match
+from keisei.evaluation.checkpoints import find_checkpoint
+from keisei.evaluation.network import load_network
+from keisei.evaluation.search import Search, SearchSettings
+from keisei.shogi import ShogiGame
+from keisei.training.checkpoint import save_checkpoint
+from keisei.training.device import cores, keep_freed_memory
+from keisei.training.rollout import SelfPlay
+from keisei.training.trainer import Trainer
+
+
+def middle_games(count: int, first_ply: int = 40) -> list[ShogiGame]:
+    """Return games of alpha-beta players at depth 1, each after 40 moves or a few more."""
+    games = [ShogiGame() for _ in range(count)]
+    player = AlphaBetaPlayer(1, seed=1)
+    for number, game in enumerate(games):
+        for _ in range(first_ply + number % 30):
+            (move,) = player.choose([Turn(game, number)])
+            game.push(move)
+            if game.outcome() is not None:
+                game.pop()
+                break
+    return games
+
+
+def match_with_random(agent: PPOAgent) -> str:
+    """Play the 200 games."""
+    begin = time.perf_counter()
+    result = play_match(NetworkPlayer(agent, "network", seed=1, temperature=0.25), RandomPlayer(seed=2))
+    seconds = time.perf_counter() - begin
+    plies = result.mean_length * result.games
+    return f"{seconds:.1f} s, {plies / seconds:,.0f} moves/s; {result}"
+
+
+def alpha_beta_speed(depth: int, threads: int) -> str:
+    """Let alpha-beta choose in middle games for some seconds."""
+    turns = [Turn(game, number) for number, game in enumerate(middle_games(32))]
+    player = AlphaBetaPlayer(depth, seed=1, threads=threads)
+    begin, moves = time.perf_counter(), 0
+    while time.perf_counter() - begin < 3:
+        moves += len(player.choose(turns))
+    return f"{moves / (time.perf_counter() - begin):,.0f} moves/s"
+
+
+def search_speed(agent: PPOAgent, games: int, leaves: int) -> str:
+    """Search so many games at once for some seconds."""
+    search = Search(middle_games(games), agent.evaluate, settings=SearchSettings(leaves=leaves))
+    search.run(visits=8)
+    before, begin = sum(search.result(i).visits for i in range(games)), time.perf_counter()
+    search.run(seconds=4)
+    visits = sum(search.result(i).visits for i in range(games)) - before
+    return f"{visits / (time.perf_counter() - begin):,.0f} visits/s"
+
+
+def usi_start(checkpoint: Path) -> str:
+    """Start the engine and wait for usiok and readyok."""
+    command = [sys.executable, "-m", "keisei.usi.main", str(checkpoint)]
+    begin = time.perf_counter()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdin is not None
+        assert engine.stdout is not None
+        times = {}
+        for question, answer in (("usi", "usiok"), ("isready", "readyok")):
+            print(question, file=engine.stdin, flush=True)
+            while engine.stdout.readline().strip() != answer:
+                pass
+            times[answer] = time.perf_counter() - begin
+        print("quit", file=engine.stdin, flush=True)
+    return ", ".join(f"{answer} after {seconds:.2f} s" for answer, seconds in times.items())
+
+
+def untrained(folder: Path) -> Path:
+    """Write a checkpoint of the default network as training would begin with it."""
+    config = AppConfig()
+    trainer = Trainer(config, torch.device("cpu"))
+    return save_checkpoint(folder, trainer.snapshot([SelfPlay.begin(config.env, games=1, seed=1).save()]))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "checkpoint", nargs="?", help="a run or a checkpoint; the untrained network if not given"
+    )
+    where = parser.parse_args().checkpoint
+    keep_freed_memory()
+    torch.set_num_threads(cores())
+    with tempfile.TemporaryDirectory() as folder:
+        path = find_checkpoint(where) if where else untrained(Path(folder))
+        agent = load_network(path).agent
+        print(f"{cores()} cores, {agent.parameters:,} parameters")
+        print(f"200 games against random    {match_with_random(agent)}", flush=True)
+        for depth in range(1, 5):
+            print(f"alpha-beta, depth {depth}, 1 thread {alpha_beta_speed(depth, 1)}", flush=True)
+        print(f"alpha-beta, depth 3, {cores()} threads {alpha_beta_speed(3, cores())}", flush=True)
+        for games, leaves in ((1, 8), (1, 16), (32, 2)):
+            rate = search_speed(agent, games, leaves)
+            print(f"search, games {games}, leaves {leaves}  {rate}", flush=True)
+        print(f"USI engine                  {usi_start(path)}")
+
+
+if __name__ == "__main__":
+    main()
