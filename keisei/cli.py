@@ -221,7 +221,7 @@ def plot(
         Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
     ] = None,
 ) -> None:
-    """Draw the curves of a run, or of several runs over each other.
+    """Draw the curves of a run, or of several runs over each other. Ratings are drawn by train and evaluate.
 
     keisei plot runs/first
 
@@ -267,7 +267,11 @@ def main() -> None:
         refuse(mistake.format_message())
     except ConfigError as mistake:
         refuse(*mistake.problems)
-    except (NotationError, RulesError, MetricsError, CheckpointError, *cli_play.MISTAKES) as mistake:
+    except (NotationError, RulesError, MetricsError, CheckpointError) as mistake:
         refuse(str(mistake))
     except OSError as mistake:
         refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
+    except Exception as mistake:
+        if isinstance(mistake, cli_play.mistakes()):
+            refuse(str(mistake))
+        raise

@@ -1,22 +1,32 @@
-"""The commands that play: evaluate, ladder, usi, play, export. Doors only; keisei.cli offers them."""
+"""The commands that play: evaluate, ladder, usi, play, export. Doors only; keisei.cli offers them.
 
+What they need is loaded inside of them: it takes numpy, which no other command should wait for.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keisei.cli_common import let_threads_sleep
-from keisei.evaluation.checkpoints import CHECKPOINTS, checkpoints_of, find_checkpoint
-from keisei.evaluation.conditions import Conditions, read_openings
-from keisei.evaluation.export import ExportError, export_onnx
-from keisei.evaluation.player import PlayerError
-from keisei.evaluation.results import ResultsError
-from keisei.evaluation.roster import BUILT_IN_NAMES, Machine
-from keisei.evaluation.sprt import Sprt
-from keisei.evaluation.usi_process import EngineError
 from keisei.training.device import cores
 
-MISTAKES = (PlayerError, ResultsError, EngineError, ExportError)
+if TYPE_CHECKING:
+    from keisei.evaluation.evaluate import Setting
+
+
+def mistakes() -> tuple[type[Exception], ...]:
+    """Return what a user can do wrong with these commands."""
+    from keisei.evaluation.export import ExportError
+    from keisei.evaluation.player import PlayerError
+    from keisei.evaluation.results import ResultsError
+    from keisei.evaluation.usi_process import EngineError
+
+    return PlayerError, ResultsError, EngineError, ExportError
+
 
 Where = Annotated[
     str,
@@ -86,10 +96,12 @@ def evaluate(
 
     keisei evaluate runs/first --all
     """
+    from keisei.evaluation.checkpoints import checkpoints_of, find_checkpoint, run_of
+
     efforts = {"visits": visits, "seconds": seconds, "temperature": temperature}
     suffix = "".join(f";{name}={value}" for name, value in efforts.items() if value is not None)
     path = find_checkpoint(where)
-    run = path.absolute().parent.parent if path.absolute().parent.name == CHECKPOINTS else None
+    run = run_of(path)
     places = [path]
     if every_checkpoint:
         if run is None:
@@ -98,17 +110,12 @@ def evaluate(
     let_threads_sleep()
     from keisei.evaluation import evaluate as matches
 
-    setting = matches.Setting(
-        _conditions(random_plies, openings, max_moves),
-        seed,
-        machine=_machine(threads, device),
-        sprt=_sprt(sprt),
-    )
+    setting = _setting(random_plies, openings, max_moves, seed, threads, device, sprt)
     directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
     opponents = against or ["random", "greedy", "material"]
-    report = matches.evaluate(
-        [f"{place}{suffix}" for place in places], opponents, _even(games), directory, setting, _tell
-    )
+    players = [f"{place}{suffix}" for place in places]
+    with _told_on_ctrl_c():
+        report = matches.evaluate(players, opponents, _even(games), directory, setting, _tell)
     print(f"report: {report}")
 
 
@@ -143,15 +150,16 @@ def ladder(
     """
     let_threads_sleep()
     from keisei.evaluation import evaluate as matches
+    from keisei.evaluation.roster import BUILT_IN_NAMES
 
-    seated = [name for name in BUILT_IN_NAMES if (built_in and name != "alphabeta-4") or name == "random"]
+    deepest = BUILT_IN_NAMES.index("alphabeta-3")  # more plies take long, and are there for who asks
+    seated = [*BUILT_IN_NAMES[: deepest + 1]] if built_in else ["random"]
     seated += [player for player in players or [] if player not in seated]
-    setting = matches.Setting(
-        _conditions(random_plies, openings, max_moves), seed, machine=_machine(threads, device)
-    )
-    report = matches.ladder(
-        seated, out, setting, _tell, batch=_even(batch), precision=precision, minutes=minutes
-    )
+    setting = _setting(random_plies, openings, max_moves, seed, threads, device, None)
+    with _told_on_ctrl_c():
+        report = matches.ladder(
+            seated, out, setting, _tell, batch=_even(batch), precision=precision, minutes=minutes
+        )
     print(f"report: {report}")
 
 
@@ -220,6 +228,9 @@ def export(
     keisei export runs/first@400000 --out first.onnx
     """
     let_threads_sleep()
+    from keisei.evaluation.checkpoints import find_checkpoint
+    from keisei.evaluation.export import export_onnx
+
     done = export_onnx(find_checkpoint(where), out, tolerance=tolerance, force=force)
     found = done.differences
     print(
@@ -246,22 +257,40 @@ def _even(games: int) -> int:
     return games
 
 
-def _conditions(random_plies: int | None, openings: Path | None, max_moves: int) -> Conditions:
-    if openings is None:
-        return Conditions(4 if random_plies is None else random_plies, max_moves)
-    return Conditions(random_plies or 0, max_moves, openings=read_openings(openings))
+def _setting(
+    random_plies: int | None,
+    openings: Path | None,
+    max_moves: int,
+    seed: int,
+    threads: int,
+    device: str,
+    sprt: str | None,
+) -> "Setting":
+    """Return how matches are played; native players and torch use so many threads."""
+    from keisei.evaluation.conditions import START, Conditions, read_openings
+    from keisei.evaluation.evaluate import Setting
+    from keisei.evaluation.roster import Machine
+    from keisei.evaluation.sprt import Sprt
+
+    if random_plies is None:
+        random_plies = 4 if openings is None else 0
+    positions = (START,) if openings is None else read_openings(openings)
+    conditions = Conditions(random_plies, max_moves, openings=positions)
+    test = None
+    if sprt is not None:
+        try:
+            elo0, elo1 = map(float, sprt.split(","))
+            test = Sprt(elo0, elo1)
+        except ValueError:
+            raise typer.BadParameter(f"--sprt {sprt}: expected two numbers, the first less: 0,50") from None
+    return Setting(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
 
 
-def _machine(threads: int, device: str) -> Machine:
-    """Let native players and torch use so many threads, and choose the device of networks."""
-    return Machine(threads or cores(), device)
-
-
-def _sprt(text: str | None) -> Sprt | None:
-    if text is None:
-        return None
+@contextmanager
+def _told_on_ctrl_c() -> Iterator[None]:
+    """Say that nothing is lost, and leave with exit code 130."""
     try:
-        elo0, elo1 = map(float, text.split(","))
-        return Sprt(elo0, elo1)
-    except ValueError:
-        raise typer.BadParameter(f"--sprt {text}: expected two numbers, the first less: 0,50") from None
+        yield
+    except KeyboardInterrupt:
+        print("keisei: stopped; games that are over are kept, and the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None

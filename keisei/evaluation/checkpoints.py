@@ -1,5 +1,6 @@
 """Which checkpoint is meant. Needs no torch: a USI engine must answer before that is loaded."""
 
+import os
 from pathlib import Path
 
 from keisei.training.checkpoint import (
@@ -20,14 +21,16 @@ def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
     where: a checkpoint, or a run (its path, or its name in `directory`); a run may be followed by @ and
     best, latest or a number of steps. Without it the best is meant, or the latest if none was marked.
     """
-    name, _, which = where.rpartition("@") if "@" in where else (where, "", "")
-    for path in (Path(name), directory / name):
-        if (path / MANIFEST).is_file():
-            if which:
-                raise CheckpointError(f"{name} is a checkpoint itself, and has no @{which}")
-            return path
-        if (path / CHECKPOINTS).is_dir():
-            return _of_run(path, which)
+    name, _, which = where.rpartition("@")
+    # As it is first: a directory's own name may have an @.
+    for run, wanted in [(where, "")] + [(name, which)] * ("@" in where):
+        for path in (Path(run), directory / run):
+            if (path / MANIFEST).is_file():
+                if wanted:
+                    raise CheckpointError(f"{run} is a checkpoint itself, and has no @{wanted}")
+                return path
+            if (path / CHECKPOINTS).is_dir():
+                return _of_run(path, wanted)
     raise CheckpointError(
         f"no checkpoint at {where}: expected a run or one of its {CHECKPOINTS}/, perhaps @best"
     )
@@ -50,6 +53,12 @@ def _of_run(run: Path, which: str) -> Path:
         return checkpoint_path(parent, int(which))
     known = ", ".join(map(str, sorted(steps)))
     raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")
+
+
+def run_of(checkpoint: Path) -> Path | None:
+    """Return the directory of the run that a checkpoint lies in; None if it lies elsewhere."""
+    parent = Path(os.path.abspath(checkpoint)).parent  # without "..": a run is called by its own name
+    return parent.parent if parent.name == CHECKPOINTS else None
 
 
 def checkpoints_of(run: Path) -> list[Path]:

@@ -33,12 +33,22 @@ class Conditions:
             raise ValueError(f"random_plies is {self.random_plies}, expected 0 or more")
         if not self.openings:
             raise ValueError("openings is empty, expected at least one position")
-        ShogiGame(max_moves=self.max_moves, declaration=self.declaration)
+        for number, opening in enumerate(self.openings, 1):
+            try:
+                game = self._opened(opening)
+            except RulesError as error:  # such as a move after the last one that max_moves allows
+                raise RulesError(f"opening {number}, {opening}: {error}") from error
+            if game.outcome() is not None or game.can_declare():
+                raise RulesError(
+                    f"opening {number}, {opening}: the game is over there with at most {self.max_moves} moves"
+                    f" and declaration {self.declaration}, expected a position to play on"
+                )
 
     def __str__(self) -> str:
         """Return all of it in one line; of a list of openings the hash."""
         digest = hashlib.sha256("\n".join(self.openings).encode()).hexdigest()[:12]
-        openings = START if self.openings == (START,) else f"{len(self.openings)} openings {digest}"
+        count = f"{len(self.openings)} opening{'s' * (len(self.openings) > 1)}"
+        openings = START if self.openings == (START,) else f"{count} {digest}"
         return (
             f"{openings}, {self.random_plies} random plies, at most {self.max_moves} moves,"
             f" declaration {self.declaration}"
@@ -46,10 +56,7 @@ class Conditions:
 
     def begin(self, pair: int, seed: int) -> ShogiGame:
         """Return the opening of a pair of games: the same for the same seed and number."""
-        record = read_usi(self.openings[pair % len(self.openings)])
-        game = ShogiGame(record.sfen, max_moves=self.max_moves, declaration=self.declaration)
-        for move in record.moves:
-            game.push(move)
+        game = self._opened(self.openings[pair % len(self.openings)])
         for _ in range(self.random_plies):
             draw = uniforms(seed, np.array([pair], np.uint64), np.array([game.ply], np.int64)).item()
             legal = game.legal_moves()
@@ -57,6 +64,13 @@ class Conditions:
             if game.outcome() is not None or game.can_declare():
                 game.pop()
                 break
+        return game
+
+    def _opened(self, opening: str) -> ShogiGame:
+        record = read_usi(opening)
+        game = ShogiGame(record.sfen, max_moves=self.max_moves, declaration=self.declaration)
+        for move in record.moves:
+            game.push(move)
         return game
 
 
@@ -67,7 +81,11 @@ def read_openings(path: Path) -> tuple[str, ...]:
     go on is an error that names it.
     """
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise NotationError(f"{path} is no text: expected an SFEN on each line, in UTF-8") from error
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -1,10 +1,10 @@
 """A contest: matches whose games and results are kept in a directory, and the ratings that follow from them.
 
-    DIRECTORY/results.sqlite     every game's result, once
-    DIRECTORY/games/A_vs_B.csa   the games, and as USI lines in A_vs_B.usi
+    DIRECTORY/results.sqlite            every game's result, once
+    DIRECTORY/games/A_vs_B-1f0c22ab.csa the games of a match, and as USI lines in A_vs_B-1f0c22ab.usi
 
 A match that was interrupted goes on where it stopped, and one that was played is not played again: a game is
-known by its players, conditions, seed and number.
+known by its players, conditions, seed and number. It makes no difference who of the two is called the player.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,25 @@ from keisei.evaluation.game_files import GameFiles
 from keisei.evaluation.match import PlayedGame, play_match
 from keisei.evaluation.match_result import GameSummary, MatchResult, PairSummary
 from keisei.evaluation.player import Player
-from keisei.evaluation.rating import Ratings, rate
+from keisei.evaluation.rating import PairResult, Ratings, rate
 from keisei.evaluation.results import Results, StoredGame
-from keisei.evaluation.roster import make_player
+from keisei.evaluation.roster import BUILT_IN_NAMES, ONE_THREAD, Machine, make_player
 from keisei.evaluation.sprt import Sprt
 from keisei.shogi import Color
 
 ANCHOR = "random"  # its rating is 0
 LINK_GAMES = 100  # between the built-in players that others are measured by
+
+
+def scale(opponents: Sequence[str]) -> list[str]:
+    """Return the anchor and the built-in players among these, from the weakest to the strongest."""
+    return [name for name in BUILT_IN_NAMES if name == ANCHOR or name in opponents]
+
+
+def neighbours(opponents: Sequence[str], seed: int, machine: Machine) -> list[tuple[Player, Player]]:
+    """Return each two that stand side by side on the scale of these opponents, the stronger one first."""
+    players = [make_player(name, seed, machine) for name in scale(opponents)]
+    return [(stronger, weaker) for weaker, stronger in pairwise(players)]
 
 
 class Contest:
@@ -56,11 +67,14 @@ class Contest:
             facts = one.describe()
             step = int(facts["step"]) if "step" in facts else None
             self.results.add_player(one.identity, one.name, step, facts)
-        files = GameFiles(self._directory / "games", f"{player.name}_vs_{opponent.name}")
+        files = self._files(player, opponent)
 
         def keep(*pair: PlayedGame) -> None:
-            self.results.add(self._stored(game, player, opponent) for game in pair)
-            files.add(*pair)
+            def write() -> None:
+                files.add(pair, lambda: self._count(player, opponent) - len(pair))
+
+            # The files first, so that games that count are there, and in one order if two processes play.
+            self.results.add([self._stored(game, player, opponent) for game in pair], write)
 
         return play_match(
             player,
@@ -77,22 +91,34 @@ class Contest:
         )
 
     def link(
-        self, names: Sequence[str], games: int = LINK_GAMES, should_stop: Callable[[], bool] | None = None
+        self,
+        opponents: Sequence[str],
+        games: int = LINK_GAMES,
+        machine: Machine = ONE_THREAD,
+        should_stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Let built-in players play each its neighbour in the list, so that ratings have a common scale."""
-        players = [make_player(name, self.seed) for name in names]
-        for weaker, stronger in pairwise(players):
+        """Let the anchor and the built-in players among these play each its neighbour in strength.
+
+        So the ratings of those who have played one of them have a common scale.
+        """
+        for stronger, weaker in neighbours(opponents, self.seed, machine):
             self.play(stronger, weaker, games, should_stop=should_stop)
 
+    def totals(self) -> list[PairResult]:
+        """Return the results of each two players, under these conditions and with this seed.
+
+        Not of other seeds: where nothing is drawn at random, these are the same games once more.
+        """
+        return self.results.totals(str(self.conditions), self.seed)
+
     def ratings(self, up_to: int | None = None) -> Ratings | None:
-        """Return the ratings by identity of everybody who has played under these conditions.
+        """Return the ratings by identity of everybody who has played under these conditions, with this seed.
 
         None if the anchor has not played. up_to: of networks, only those of this step or before count.
         """
         steps = {one.identity: one.step or 0 for one in self.results.players().values()}
         later = {identity for identity, step in steps.items() if up_to is not None and step > up_to}
-        totals = self.results.totals(str(self.conditions))
-        counted = [row for row in totals if not {row.player, row.opponent} & later]
+        counted = [row for row in self.totals() if not {row.player, row.opponent} & later]
         if not any(ANCHOR in (row.player, row.opponent) for row in counted):
             return None
         return rate(counted, ANCHOR)
@@ -108,6 +134,16 @@ class Contest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _files(self, player: Player, opponent: Player) -> GameFiles:
+        one, other = sorted((player, opponent), key=lambda each: (each.name, each.identity))
+        key = "\n".join([one.identity, other.identity, str(self.conditions), str(self.seed)])
+        return GameFiles(self._directory / "games", [one.name, other.name], key)
+
+    def _count(self, player: Player, opponent: Player) -> int:
+        """Return how many games of these two are stored."""
+        both = ((player.identity, opponent.identity), (opponent.identity, player.identity))
+        return sum(len(self.results.known(*two, str(self.conditions), self.seed)) for two in both)
 
     def _stored(self, game: PlayedGame, player: Player, opponent: Player) -> StoredGame:
         black, white = player.identity, opponent.identity

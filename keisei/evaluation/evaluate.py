@@ -6,21 +6,22 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from keisei.evaluation.conditions import Conditions
-from keisei.evaluation.contest import ANCHOR, Contest
+from keisei.evaluation.contest import ANCHOR, LINK_GAMES, Contest, neighbours, scale
 from keisei.evaluation.ladder import climb
 from keisei.evaluation.match_result import MatchResult
-from keisei.evaluation.player import Player
+from keisei.evaluation.player import Player, PlayerError
 from keisei.evaluation.progress import MatchProgress
 from keisei.evaluation.rating import Ratings
-from keisei.evaluation.rating_plot import RatedStep, plot_rating_curve
 from keisei.evaluation.rating_table import format_table
-from keisei.evaluation.roster import BUILT_IN_NAMES, Machine, make_player
+from keisei.evaluation.roster import Machine, make_player
 from keisei.evaluation.sprt import Sprt
+from keisei.evaluation.usi_player import UsiPlayer
+from keisei.training.durable import write_durably
 
 Tell = Callable[[str], None]
 
@@ -45,13 +46,18 @@ def evaluate(
     """
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed, "matches": []}
     with Contest(directory, setting.conditions, setting.seed) as contest, ExitStack() as stack:
-        opponents = [_seated(text, setting, stack) for text in against]
-        _link(contest, [opponent.identity for opponent in opponents], tell)
+        opponents = [_seated(text, setting, stack) for text in dict.fromkeys(against)]
+        _repeated_openings(setting.conditions, games, tell)
         for text in players:
-            player = _seated(text, setting, stack)
-            tell(_introduction(player))
-            for opponent in opponents:
-                if opponent.identity != player.identity:
+            with ExitStack() as own:  # of many checkpoints one is loaded at a time
+                player = _seated(text, setting, own)
+                tell(_introduction(player))
+                # Here, after the players were found to be there; the second player finds it done.
+                _link(contest, [opponent.identity for opponent in opponents], setting, tell)
+                for opponent in opponents:
+                    if opponent.identity == player.identity:
+                        tell(f"{player.name} is {opponent.name} itself: nothing to play")
+                        continue
                     result = _match(contest, player, opponent, games, setting, tell)
                     report["matches"].append(_match_report(player, opponent, result))
         _close(contest, directory, report, tell)
@@ -72,36 +78,35 @@ def ladder(
 
     batch: games that two play before all are rated again. precision: of the 95 % intervals, ± Elo.
     """
-    end = None if minutes is None else time.monotonic() + 60 * minutes
+    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
+
+    def time_is_up() -> bool:
+        return time.monotonic() >= end
+
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed}
     with Contest(directory, setting.conditions, setting.seed) as contest, ExitStack() as stack:
         seats = [_seated(text, setting, stack) for text in texts]
         players = {player.identity: player for player in seats}
-        if len(players) < len(seats):
-            raise ValueError("a player is named twice, expected players that differ")
+        for player in seats:
+            if players[player.identity] is not player:
+                twin = players[player.identity].name
+                raise PlayerError(f"{player.name} and {twin} are one player, expected players that differ")
         if ANCHOR not in players:
-            raise ValueError(f"{ANCHOR} is missing: its rating is 0, and the others are measured from there")
+            raise PlayerError(f"{ANCHOR} is missing: its rating is 0, and the others are measured from there")
         for player in seats:
             tell(_introduction(player))
 
         def games() -> dict[frozenset[str], int]:
-            totals = contest.results.totals(str(setting.conditions))
             return {
-                frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses for row in totals
+                frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses
+                for row in contest.totals()
             }
 
         def play(one: str, other: str) -> None:
-            played = games().get(frozenset((one, other)), 0)
-            _match(contest, players[one], players[other], played + batch, setting, tell)
+            total = games().get(frozenset((one, other)), 0) + batch
+            _match(contest, players[one], players[other], total, setting, tell, time_is_up)
 
-        certain = climb(
-            [*players],
-            play,
-            contest.ratings,
-            games,
-            precision=precision,
-            should_stop=lambda: end is not None and time.monotonic() >= end,
-        )
+        certain = climb([*players], play, contest.ratings, games, precision=precision, should_stop=time_is_up)
         if not certain:
             tell(f"the time is up before every interval is ± {precision:g} Elo; the same command goes on")
         _close(contest, directory, report, tell)
@@ -111,15 +116,30 @@ def ladder(
 def _seated(text: str, setting: Setting, stack: ExitStack) -> Player:
     player = make_player(text, setting.seed, setting.machine)
     stack.callback(player.close)
+    if isinstance(player, UsiPlayer):
+        player.start()  # a program that is missing is told before hours of games, not after
     return player
 
 
-def _link(contest: Contest, identities: Sequence[str], tell: Tell) -> None:
+def _repeated_openings(conditions: Conditions, games: int, tell: Tell) -> None:
+    """Say so if openings come more than once: players that draw nothing at random repeat their games then."""
+    pairs, openings = games // 2, len(conditions.openings)
+    if not conditions.random_plies and pairs > openings:
+        tell(
+            f"openings: {openings} for {pairs} pairs of games, and no random moves after them; players"
+            " without chance repeat games, which then count as if they were new"
+        )
+
+
+def _link(contest: Contest, opponents: Sequence[str], setting: Setting, tell: Tell) -> None:
     """Give the built-in opponents, and the anchor, games among each other."""
-    chain = [name for name in BUILT_IN_NAMES if name == ANCHOR or name in identities]
-    if len(chain) > 1:
-        tell(f"the scale: {', '.join(chain)} play each other first, once for this directory")
-        contest.link(chain)
+    games = {frozenset(row[:2]): row.wins + row.draws + row.losses for row in contest.totals()}
+    links = neighbours(opponents, setting.seed, setting.machine)
+    missing = [two for two in links if games.get(frozenset(one.identity for one in two), 0) < LINK_GAMES]
+    if missing:
+        tell(f"the scale: {', '.join(scale(opponents))} play each other first, once for this directory")
+    for stronger, weaker in missing:
+        _match(contest, stronger, weaker, LINK_GAMES, replace(setting, sprt=None), lambda _: None)
 
 
 def _introduction(player: Player) -> str:
@@ -128,7 +148,13 @@ def _introduction(player: Player) -> str:
 
 
 def _match(
-    contest: Contest, player: Player, opponent: Player, games: int, setting: Setting, tell: Tell
+    contest: Contest,
+    player: Player,
+    opponent: Player,
+    games: int,
+    setting: Setting,
+    tell: Tell,
+    should_stop: Callable[[], bool] | None = None,
 ) -> MatchResult:
     progress = MatchProgress(f"{player.name} vs {opponent.name}", sys.stderr)
     try:
@@ -139,6 +165,7 @@ def _match(
             sprt=setting.sprt,
             side_by_side=setting.side_by_side,
             progress=progress,
+            should_stop=should_stop,
         )
     finally:
         progress.clear()
@@ -158,7 +185,7 @@ def _match_report(player: Player, opponent: Player, result: MatchResult) -> dict
         "pairs": list(result.pairs),
         "score_interval": list(result.interval()),
         "reasons": dict(result.reasons),
-        "mean_length": result.mean_length,
+        "mean_length": _finite(result.mean_length),
         "test": result.test,
     }
 
@@ -174,7 +201,7 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
     tell(f"\n{format_table(ratings, {identity: one.name for identity, one in players.items()})}")
     report["ratings"] = [
         {"player": one.player, "elo": _finite(one.elo), "low": _finite(one.low), "high": _finite(one.high)}
-        | {"games": one.games, "score": one.score}
+        | {"games": one.games, "score": _finite(one.score)}
         for one in ratings.table
     ]
     if (picture := draw_curve(contest, ratings, directory)) is not None:
@@ -183,13 +210,16 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
 
 def draw_curve(contest: Contest, ratings: Ratings, directory: Path) -> Path | None:
     """Draw the ratings of networks over their steps to rating.png; None if fewer than two are rated."""
+    # Here, because matplotlib takes a second to load, which a training would wait for at its start.
+    from keisei.evaluation.rating_plot import RatedStep, plot_rating_curve
+
     curves: dict[str, list[RatedStep]] = {}
     lines: dict[str, float] = {}
     players = contest.results.players()
     for rating in ratings.table:
         player = players[rating.player]
         if player.step is not None:
-            run, _, settings = player.name.partition("@")
+            run, _, settings = player.name.rpartition("@")
             label = " ".join([run, *settings.split()[1:]])  # a search is another curve than the policy
             point = RatedStep(player.step, rating.elo, rating.low, rating.high)
             curves.setdefault(label, []).append(point)
@@ -208,5 +238,5 @@ def _finite(value: float) -> float | None:
 
 
 def _written(path: Path, report: Mapping[str, Any]) -> Path:
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_durably(path, (json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return path

@@ -11,6 +11,7 @@ from itertools import pairwise
 from keisei.evaluation.rating import Ratings
 
 _BEYOND = 200.0  # Elo beyond the known end of an interval that has only one
+ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
 
 
 def next_pairing(
@@ -18,7 +19,8 @@ def next_pairing(
 ) -> tuple[str, str] | None:
     """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
 
-    games: how many have been played by each two.
+    A player who has scored in all games or in none has an interval without an end, and more games may never
+    give it one; after ENDLESS_GAMES it is left at that. games: how many have been played by each two.
     """
     for one, other in pairwise(players):
         if not games.get(frozenset((one, other))):
@@ -31,7 +33,8 @@ def next_pairing(
     def uncertainty(name: str) -> tuple[float, int]:
         return widths[name], -known[name].games
 
-    least_certain = max(players, key=uncertainty)
+    open_ones = [name for name in players if math.isfinite(widths[name]) or known[name].games < ENDLESS_GAMES]
+    least_certain = max(open_ones, key=uncertainty)
     if widths[least_certain] <= precision:
         return None
     guess = {name: _guess(rating.elo, rating.low, rating.high) for name, rating in known.items()}

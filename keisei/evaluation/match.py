@@ -85,7 +85,7 @@ def play_match(
     match = _Match(player, opponent, games // 2, conditions, seed, earlier or {})
     room = min([side_by_side, *(one.capacity for one in (player, opponent) if one.capacity is not None)])
     told = -1
-    decision = None
+    decision = None if sprt is None else match.decision(sprt)
     stopped = False
     try:
         while not match.is_over and decision is None:
@@ -137,7 +137,8 @@ class _Match:
         self._to_come = self._tables([pair for pair in range(pairs) if pair not in self.summaries])
         self._under_way: list[_Table] = []
         self._halves: dict[int, PlayedGame] = {}  # whose twin is still under way
-        self._prefix = 0  # so many pairs are over, counted from the first without a gap
+        self._prefix = 0  # so many pairs, counted from the first without a gap, the test has looked at
+        self._points = [0] * 5  # of them, how many brought the player 0 to 4 half-points
 
     def _tables(self, pairs: list[int]) -> Iterator[_Table]:
         player, opponent = self._players
@@ -199,20 +200,17 @@ class _Match:
     def decision(self, sprt: Sprt) -> str | None:
         """Return what the test says about the pairs without a gap, one more of them at a time."""
         while self._prefix in self.summaries:
+            black, white = self.summaries[self._prefix]
+            self._points[black.half_points + white.half_points] += 1
             self._prefix += 1
-            decided = sprt.decision(summed_up("", "", self._first_pairs(), 0).pairs)
-            if decided is not None:
+            if (decided := sprt.decision(self._points)) is not None:
                 return decided
         return None
 
-    def _first_pairs(self) -> list[PairSummary]:
-        return [self.summaries[number] for number in range(self._prefix)]
-
     def result(self, *, stopped: bool, sprt: Sprt | None, decision: str | None) -> MatchResult:
         player, opponent = self._players
-        pairs = [self.summaries[number] for number in sorted(self.summaries)]
-        if decision is not None:
-            pairs = self._first_pairs()
+        counted = sorted(self.summaries) if decision is None else range(self._prefix)
+        pairs = [self.summaries[number] for number in counted]
         test = None if sprt is None else f"SPRT {sprt.elo0:g} to {sprt.elo1:g} Elo: {decision or 'undecided'}"
         return summed_up(player.name, opponent.name, pairs, self._seed, stopped=stopped, test=test)
 

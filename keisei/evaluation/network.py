@@ -9,6 +9,7 @@ import torch
 from keisei.config_schema import AppConfig
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
+from keisei.evaluation.checkpoints import run_of
 from keisei.training.checkpoint_format import CheckpointError, parsed, verified
 
 WEIGHTS = "weights"
@@ -46,8 +47,8 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
         agent = PPOAgent(config, device, numerics=numerics)
         agent.network.load_state_dict(dict(checkpoint.tensors[WEIGHTS]))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"checkpoint {path} has no network that can be played: {error}") from error
-    place = path.absolute()
-    run = place.parent.parent if place.parent.name == "checkpoints" else place
+        reason = " ".join(str(error).split())  # torch and pydantic take several lines
+        raise CheckpointError(f"checkpoint {path} has no network that can be played: {reason}") from error
+    run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
     return LoadedNetwork(agent, path, run.name, checkpoint.step, digest)

@@ -16,7 +16,7 @@ also lives on a network's disk, and writers are few.
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +109,12 @@ class Results:
     ) -> None:
         self.close()
 
-    def add(self, games: Iterable[StoredGame]) -> int:
-        """Store games, all or none, and return how many were new."""
+    def add(self, games: Iterable[StoredGame], beside: Callable[[], None] | None = None) -> int:
+        """Store games, all or none, and return how many were new.
+
+        beside: called before new games are final, no other process storing any meanwhile; if it raises, none
+        is stored.
+        """
         rows, new = [(game, _row(game)) for game in games], 0
         with _told(self.path), _transaction(self._connection):
             for game, row in rows:
@@ -120,6 +124,8 @@ class Results:
                 new += cursor.rowcount
                 if not cursor.rowcount:
                     self._compare(game)
+            if new and beside is not None:
+                beside()
         return new
 
     def add_player(
@@ -152,15 +158,19 @@ class Results:
 
     def between(self, black: str, white: str, conditions: str, seed: int) -> list[StoredGame]:
         """Return the games of two players, by pair number, under these conditions and with this seed."""
-        games = self.games(conditions)
-        return [game for game in games if (game.black, game.white, game.seed) == (black, white, seed)]
+        rows = self._rows(
+            "SELECT * FROM games WHERE black = ? AND white = ? AND conditions = ? AND seed = ? ORDER BY pair",
+            (black, white, conditions, _signed(seed)),
+        )
+        return [StoredGame._make(row)._replace(seed=seed) for row in rows]
 
-    def totals(self, conditions: str | None = None) -> list[PairResult]:
-        """Return the results by two identities, each two once, of all games or under some conditions."""
+    def totals(self, conditions: str | None = None, seed: int | None = None) -> list[PairResult]:
+        """Return the results by two identities, each two once, of all games or of some conditions or seed."""
         rows = self._rows(
             "SELECT black, white, winner, COUNT(*) FROM games"
-            " WHERE ?1 IS NULL OR conditions = ?1 GROUP BY black, white, winner",
-            (conditions,),
+            " WHERE (?1 IS NULL OR conditions = ?1) AND (?2 IS NULL OR seed = ?2)"
+            " GROUP BY black, white, winner",
+            (conditions, None if seed is None else _signed(seed)),
         )
         sums: dict[tuple[str, str], Counter[str | None]] = {}
         for black, white, winner, count in rows:

@@ -1,8 +1,9 @@
 """Players by what a user writes: "greedy", "alphabeta-3", "runs/first;visits=100", "usi:engine;depth=1"."""
 
 import hashlib
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keisei.evaluation.checkpoints import find_checkpoint
@@ -15,6 +16,8 @@ from keisei.evaluation.players import (
     RandomPlayer,
 )
 from keisei.evaluation.usi_player import UsiPlayer, parse_spec
+from keisei.shogi.trees import NO_LIMIT
+from keisei.training.checkpoint_format import CheckpointError
 from keisei.training.device import choose_device, keep_freed_memory
 
 TEMPERATURE = 0.25  # as in the evaluations during training: games differ, and the policy is nearly its best
@@ -25,7 +28,8 @@ _BUILT_IN: dict[str, Callable[[int], Player]] = {
     "material": MaterialPlayer,
 }
 _ALPHA_BETA = "alphabeta-"
-BUILT_IN_NAMES = (*_BUILT_IN, *(f"{_ALPHA_BETA}{depth}" for depth in range(1, 5)))
+# From the weakest to the strongest.
+BUILT_IN_NAMES = (*_BUILT_IN, *(f"{_ALPHA_BETA}{depth}" for depth in range(1, 7)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,11 @@ def seed_of(seed: int, identity: str) -> int:
 
 def network_identity(sha256: str, temperature: float) -> str:
     """Return what identifies a network that plays its policy: its weights, and how freely it chooses."""
-    return f"network-{sha256[:16]} temperature {temperature:g}"
+    return f"{_weights(sha256)} temperature {temperature}"
+
+
+def _weights(sha256: str) -> str:
+    return f"network-{sha256[:16]}"
 
 
 def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
@@ -55,21 +63,29 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
     random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an engine of
     another program; everything else is a checkpoint or a run, as for find_checkpoint, perhaps followed by
     ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 if not given).
+    What is none of these, or a checkpoint that is not whole, is a PlayerError.
     """
     if text in _BUILT_IN:
         return _BUILT_IN[text](seed_of(seed, text))
-    depth = text.removeprefix(_ALPHA_BETA)
-    if depth != text:
-        if depth not in ("1", "2", "3", "4", "5", "6"):
+    if text.startswith(_ALPHA_BETA):
+        if text not in BUILT_IN_NAMES:
             raise PlayerError(f"player {text!r}: expected alphabeta-1 to alphabeta-6")
-        return AlphaBetaPlayer(int(depth), seed_of(seed, text), machine.threads)
+        return AlphaBetaPlayer(int(text.removeprefix(_ALPHA_BETA)), seed_of(seed, text), machine.threads)
     if text.startswith("usi:"):
         try:
             return UsiPlayer(parse_spec(text))
         except ValueError as error:
             raise PlayerError(str(error)) from error
     where, *settings = text.split(";")
-    return checkpoint_player(find_checkpoint(where), seed, settings, machine)
+    try:
+        path = find_checkpoint(where)
+    except CheckpointError as error:
+        known = f"neither {', '.join(_BUILT_IN)}, alphabeta-N nor usi:COMMAND;depth=N"
+        raise PlayerError(f"player {text!r}: {known}; {error}") from error
+    try:
+        return checkpoint_player(path, seed, settings, machine)
+    except CheckpointError as error:
+        raise PlayerError(f"player {text!r}: {error}") from error
 
 
 def checkpoint_player(
@@ -88,18 +104,18 @@ def checkpoint_player(
     facts = {"checkpoint": str(path), "step": str(network.step), "weights sha256": network.sha256}
     if visits is None and seconds is None:
         identity = network_identity(network.sha256, temperature)
-        name = network.name if temperature == TEMPERATURE else f"{network.name} temperature {temperature:g}"
+        name = network.name if temperature == TEMPERATURE else f"{network.name} temperature {temperature}"
         own_seed = seed_of(seed, identity)
         return NetworkPlayer(network.agent, name, own_seed, temperature, identity=identity, facts=facts)
-    from keisei.evaluation.search_player import SearchPlayer
+    from keisei.evaluation.search_player import MANY_GAMES, SearchPlayer
 
-    effort = f"{visits} visits" if visits is not None else f"{seconds:g} s"
     return SearchPlayer(
         network.agent.evaluate,
-        f"{network.name} {effort}",
-        f"network-{network.sha256[:16]} {effort}",
+        f"{network.name} {f'{visits} visits' if visits is not None else f'{seconds:g} s'}",
+        _weights(network.sha256),
         visits=visits,
         seconds=seconds,
+        settings=replace(MANY_GAMES, threads=machine.threads),
         facts=facts,
     )
 
@@ -118,8 +134,11 @@ def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
     if len(given) > 1:
         raise PlayerError(f"{' and '.join(given)} are given, expected one: a search has no temperature")
     visits, seconds = given.get("visits"), given.get("seconds")
-    if visits is not None and visits < 1:
-        raise PlayerError(f"visits is {visits}, expected at least 1")
+    temperature = given.get("temperature", TEMPERATURE)
+    if visits is not None and not 1 <= visits < NO_LIMIT:
+        raise PlayerError(f"visits is {visits}, expected 1 to {NO_LIMIT - 1}")
     if seconds is not None and not 0 < seconds < 86_400:
         raise PlayerError(f"seconds is {seconds:g}, expected more than 0 and less than a day")
-    return None if visits is None else int(visits), seconds, given.get("temperature", TEMPERATURE)
+    if not 0 <= temperature < math.inf:
+        raise PlayerError(f"temperature is {temperature:g}, expected 0 or more")
+    return None if visits is None else int(visits), seconds, abs(temperature)  # there is a -0

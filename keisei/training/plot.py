@@ -2,6 +2,9 @@
 
 Several runs share the panels, each with its own colour, so that seeds can be compared. Equal metrics give an
 equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes.
+
+The rating has a picture of its own, since it comes from games and not from metrics: training draws
+RUN/plots/rating.png after each evaluation, and `keisei evaluate` rating.png beside its report.
 """
 
 import math
@@ -25,7 +28,7 @@ _METADATA: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-_STYLES = ("-", "--", ":")  # of the curves within a panel, the colour being that of the run
+_STYLES = ("-", "--", ":", "-.")  # of the curves within a panel, in turn, the colour being that of the run
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def _lines(axes: Axes, run: Run, color: str | None, curves: Mapping[str, Floats]
                 run.steps[there],
                 values[there],
                 color=color or f"C{index}",
-                linestyle=_STYLES[index] if color else "-",
+                linestyle=_STYLES[index % len(_STYLES)] if color else "-",
                 linewidth=1.4,
                 marker=marker,
                 markersize=4,

@@ -7,29 +7,24 @@ The games use keyed random numbers of their own, so the training is the same wit
 at a step uses the games of players up to that step, so that a resumed run rates as one that went through.
 """
 
+import hashlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.evaluation.conditions import Conditions
-from keisei.evaluation.contest import ANCHOR, Contest
+from keisei.evaluation.contest import Contest
 from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.match_result import MatchResult
 from keisei.evaluation.player import Player
 from keisei.evaluation.players import NetworkPlayer
 from keisei.evaluation.rating import Rating
-from keisei.evaluation.roster import (
-    BUILT_IN_NAMES,
-    Machine,
-    checkpoint_player,
-    make_player,
-    network_identity,
-    seed_of,
-)
+from keisei.evaluation.results import ResultsError
+from keisei.evaluation.roster import Machine, checkpoint_player, make_player, network_identity, seed_of
 from keisei.training.checkpoint import CheckpointError, checkpoint_path
 from keisei.training.checkpoint_format import weights_sha256
 from keisei.training.device import cores
@@ -72,39 +67,65 @@ class StrengthMeter:
         self._should_stop = should_stop
         self._conditions = Conditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
 
-    def measure(self, agent: PPOAgent, step: int, games: int, best: int | None) -> Strength:
+    def measure(self, agent: PPOAgent, step: int, games: int, best: tuple[int, float] | None) -> Strength:
         """Play so many games against each opponent, within the time that the config gives, and rate.
 
-        best: the step of the best checkpoint so far.
+        best: step and rating's lower end of the best checkpoint so far. That results cannot be kept, on a
+        full disk for one, is told, and the training goes on without.
         """
-        evaluation = self._config.evaluation
-        metrics: dict[str, float] = {}
-        with Contest(self._run / "evaluation", self._conditions, self._config.run.seed) as contest:
-            player = self._player(agent, step)
-            chain = [name for name in BUILT_IN_NAMES if name == ANCHOR or name in evaluation.opponents]
-            contest.link(chain, evaluation.games, self._should_stop)
-            opponents = self._opponents(agent, best)
-            budget = evaluation.seconds * max(1.0, games / evaluation.games) or math.inf
-            end = time.monotonic() + budget
-            for left, (name, opponent) in zip(range(len(opponents), 0, -1), opponents.items(), strict=True):
-                share = time.monotonic() + (end - time.monotonic()) / left
-                result = contest.play(player, opponent, games, should_stop=self._until(share))
-                opponent.close()
-                self._tell(f"{step:,} moves: {result}")
-                if result.games:
-                    metrics |= _match_metrics(name, result)
-            ratings = contest.ratings(up_to=step)
-            rated = {} if ratings is None else {one.player: one for one in ratings.table}
-            if ratings is None or player.identity not in rated:
-                return Strength(metrics, None, -math.inf)
-            draw_curve(contest, ratings, self._run / "plots")
-            of_best = [one.identity for one in contest.results.players().values() if one.step == best]
+        try:
+            with Contest(self._run / "evaluation", self._conditions, self._config.run.seed) as contest:
+                player = self._player(agent, step)
+                metrics = self._play(contest, player, agent, step, games, None if best is None else best[0])
+                ratings = contest.ratings(up_to=step)
+                rated = {} if ratings is None else {one.player: one for one in ratings.table}
+                if ratings is not None and player.identity in rated:
+                    draw_curve(contest, ratings, self._run / "plots")
+        except (ResultsError, OSError) as error:
+            self._tell(f"{step:,} moves: the evaluation failed, and the training goes on: {error}")
+            return Strength({}, None, -math.inf)
+        if player.identity not in rated:
+            return Strength(metrics, None, -math.inf)
         rating = rated[player.identity]
         metrics["evaluation/rating"] = rating.elo
         metrics["evaluation/rating_low"] = rating.low
         metrics["evaluation/rating_high"] = rating.high
-        best_low = max((rated[name].low for name in of_best if name in rated), default=-math.inf)
-        return Strength(metrics, rating, best_low)
+        return Strength(metrics, rating, -math.inf if best is None else self._low(best, rated))
+
+    def _play(
+        self, contest: Contest, player: Player, agent: PPOAgent, step: int, games: int, best: int | None
+    ) -> dict[str, float]:
+        """Play the matches, each in its share of the time that is left, and return their metrics."""
+        evaluation = self._config.evaluation
+        machine = Machine(self._config.run.threads or cores(), str(agent.device))
+        opponents = self._opponents(machine, best)
+        budget = evaluation.seconds * max(1.0, games / evaluation.games) or math.inf
+        end = time.monotonic() + budget
+        link_end = time.monotonic() + budget / (len(opponents) + 1)
+        contest.link(evaluation.opponents, evaluation.games, machine, self._until(link_end))
+        metrics: dict[str, float] = {}
+        for left, (name, opponent) in zip(range(len(opponents), 0, -1), opponents.items(), strict=True):
+            if opponent.identity == player.identity:
+                continue  # the best checkpoint, and nothing was learned since
+            share = time.monotonic() + (end - time.monotonic()) / left
+            result = contest.play(player, opponent, games, should_stop=self._until(share))
+            late = result.stopped and not self._should_stop()
+            limit = f"; evaluation.seconds allow {budget / len(opponents):.3g} s for it" if late else ""
+            self._tell(f"{step:,} moves: {result}{limit}")
+            if result.games:
+                metrics |= _match_metrics(name, result)
+        return metrics
+
+    def _low(self, best: tuple[int, float], rated: Mapping[str, Rating]) -> float:
+        """Return the lower end of the best checkpoint's rating: by now, or as it was if it has none now."""
+        step, score = best
+        weights = checkpoint_path(self._checkpoints, step) / "weights.safetensors"
+        try:
+            sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
+        except OSError:
+            return score
+        identity = network_identity(sha256, self._config.evaluation.temperature)
+        return rated[identity].low if identity in rated else score
 
     def _until(self, end: float) -> Callable[[], bool]:
         return lambda: self._should_stop() or time.monotonic() >= end
@@ -118,9 +139,8 @@ class StrengthMeter:
         name, seed = f"{self._run.name}@{step}", seed_of(self._config.run.seed, identity)
         return NetworkPlayer(agent, name, seed, temperature, identity=identity, facts=facts)
 
-    def _opponents(self, agent: PPOAgent, best: int | None) -> dict[str, Player]:
+    def _opponents(self, machine: Machine, best: int | None) -> dict[str, Player]:
         """Return the opponents that there are, by the names of the config."""
-        machine = Machine(self._config.run.threads or cores(), str(agent.device))
         found: dict[str, Player] = {}
         for name in self._config.evaluation.opponents:
             if name != BEST:

@@ -145,10 +145,9 @@ class TrainingLoopManager:
         """
         trainer = self.trainer
         with trainer.clock("evaluation"):
-            best = None if trainer.best is None else trainer.best[0]
-            found = self._strength.measure(trainer.agent, trainer.steps, games, best)
+            found = self._strength.measure(trainer.agent, trainer.steps, games, trainer.best)
             self._stop.check()
-        if found.rating is not None and (best is None or found.rating.low > found.best_low):
+        if found.rating is not None and (trainer.best is None or found.rating.low > found.best_low):
             trainer.best = (trainer.steps, max(found.rating.low, LEAST_RATING))
         return found.metrics
 

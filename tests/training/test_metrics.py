@@ -58,6 +58,8 @@ def test_every_metric_is_explained_in_the_document() -> None:
     table = "\n".join(["| name | meaning |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in explain.items())])
     assert table in DOCUMENT.read_text(encoding="utf-8")
     recorded = fake_metrics(10).keys() | fake_parallel_metrics(10, fake_workers(10, 2)).keys()
+    recorded |= {f"evaluation/{name}_{what}" for name in OPPONENTS for what in ("score", "draws", "length")}
+    recorded |= {f"evaluation/rating{end}" for end in ("", "_low", "_high")}
     assert {explanation(name) for name in recorded} == set(explain.values())
     assert len(set(explain.values())) == len(explain)
     assert all(text.endswith(".") for text in explain.values())

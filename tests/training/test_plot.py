@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_run import STEPS, fake_metrics
 
-from keisei.training.metrics import JsonlSink, MetricsError
+from keisei.training.metrics import OPPONENTS, JsonlSink, MetricsError
 from keisei.training.plot import Run, plot_run, plot_runs
 
 COMMAND = Path(sys.executable).parent / "keisei"
@@ -89,6 +89,13 @@ def test_several_runs_share_the_panels(tmp_path: Path) -> None:
     smooth, measured = 12, 4  # curves of one run; several are drawn without what was measured
     assert curves(alone) - curves(plot_runs([a_run(tmp_path / "no", {})], tmp_path / "no.svg")) >= smooth
     assert curves(together) - curves(alone) >= 2 * smooth - measured
+
+
+def test_several_runs_are_drawn_with_every_opponent_that_there_is(tmp_path: Path) -> None:
+    scores = {f"evaluation/{opponent}_score": 0.1 for opponent in OPPONENTS}
+    runs = [a_run(tmp_path / name, scores, scores) for name in ("seed1", "seed2")]
+    written = words(plot_runs(runs, tmp_path / "together.svg"))
+    assert [written.count(f"against {opponent}") for opponent in OPPONENTS] == [1] * len(OPPONENTS)
 
 
 def test_equal_metrics_give_equal_pictures(tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""Shared by the tests of evaluation: runs of a small network, with checkpoints of different weights."""
+
+from pathlib import Path
+
+import torch
+
+from keisei.config_files import load_config
+from keisei.training.checkpoint import mark_best, save_checkpoint
+from keisei.training.rollout import SelfPlay
+from keisei.training.trainer import Trainer
+
+
+def small_run(path: Path, *steps: int, best: int | None = None) -> Path:
+    """A run's directory with a checkpoint at each of these steps."""
+    config = load_config("tiny", [f"run.name={path.name}", "training.games=2"])
+    trainer = Trainer(config, torch.device("cpu"))
+    games = SelfPlay.begin(config.env, games=2, seed=1).save()
+    (path / "checkpoints").mkdir(parents=True)
+    for step in steps:
+        with torch.no_grad():
+            for number, weights in enumerate(trainer.agent.network.parameters()):
+                noise = torch.Generator().manual_seed(1000 * step + number)
+                weights += 0.05 * torch.randn(weights.shape, generator=noise)
+        trainer.steps = step
+        save_checkpoint(path / "checkpoints", trainer.snapshot([games]))
+    if best is not None:
+        mark_best(path / "checkpoints", best, 0.5)
+    return path
+
+
+def checkpoint_of(run: Path, step: int) -> Path:
+    return run / "checkpoints" / f"step_{step:012d}"
