@@ -160,15 +160,13 @@ void Tree::wait(uint32_t leaf) {
     for (uint32_t at = leaf; at != NONE; at = nodes_[at].parent) ++nodes_[at].passing;
 }
 
-// Counts a visit of this value for a node and all above it. On the way up, proofs are drawn; from a proven node on, the
-// value is the proven one.
+// Counts a visit of this value for a node and all above it, and draws the proofs that follow from it.
 void Tree::back_up(uint32_t from, double value) {
     bool child_proven = false;
     for (uint32_t at = from; at != NONE; at = nodes_[at].parent, value = -value) {
         Node& node = nodes_[at];
         if (child_proven) prove(node);
         child_proven = node.result == Verdict::WIN || node.result == Verdict::LOSS;
-        if (child_proven) value = value_of(node.result == Verdict::WIN);
         ++node.visits;
         node.value_sum += value;
     }
