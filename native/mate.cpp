@@ -1,8 +1,8 @@
 // Two searches take turns over one table of positions, each with twice the nodes of its last turn.
 //
-// ProofSearch is Nagai's depth-first proof-number search (df-pn) with weak proof numbers (the largest of a sum instead of
-// the sum, as positions meet again). A position that stands on the path already counts as a failure of the attacker. Who
-// mates needs no repetition, so a proof is a proof on every path; a disproof may hold on its own path only (the
+// ProofSearch is Nagai's depth-first proof-number search (df-pn) with weak proof numbers (the largest of a sum instead
+// of the sum, as positions meet again). A position that stands on the path already counts as a failure of the attacker.
+// Who mates needs no repetition, so a proof is a proof on every path; a disproof may hold on its own path only (the
 // graph-history problem), and is no more than advice.
 //
 // Fortress is what disproves: positions such that each check has a reply that leads back to one of them.
@@ -213,7 +213,8 @@ public:
             board_.pos.undo_move(move, undo);
         }
         entry.on_path = false;
-        if (board_.attacking() ? entry.numbers.won() : entry.numbers.lost()) entry.length = uint16_t(board_.length(children));
+        const bool mated = board_.attacking() ? entry.numbers.won() : entry.numbers.lost();
+        if (mated) entry.length = uint16_t(board_.length(children));
     }
 
 private:
@@ -323,7 +324,8 @@ private:
         std::vector<Child> replies = board_.children();
         board_.pos.undo_move(move, undo);
         if (std::any_of(replies.begin(), replies.end(), [](const Child& reply) { return reply.fixed; })) return;
-        std::stable_partition(replies.begin(), replies.end(), [&](const Child& reply) { return !board_.numbers_of(reply).lost(); });
+        std::stable_partition(replies.begin(), replies.end(),
+                              [&](const Child& reply) { return !board_.numbers_of(reply).lost(); });
         Check check{move, {}};
         for (const Child& reply : replies) check.replies.push_back(reply.move);
         checks.push_back(std::move(check));
@@ -402,7 +404,8 @@ MateAnswer find_mate(const Game& game, const MateLimits& limits) {
     }
     if (!root.numbers.won()) return {MateAnswer::UNKNOWN, {}, board.nodes()};
     std::vector<Move> line = board.mating_line();
-    if (int(line.size()) > game.rules().max_moves - game.position().ply()) return {MateAnswer::UNKNOWN, {}, board.nodes()};
+    const bool in_time = int(line.size()) <= game.rules().max_moves - game.position().ply();
+    if (!in_time) return {MateAnswer::UNKNOWN, {}, board.nodes()};
     return {MateAnswer::MATE, std::move(line), board.nodes()};
 }
 
