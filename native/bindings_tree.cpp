@@ -22,7 +22,8 @@ const Game& to_game(nb::handle object, const std::string& name) {
 
 double checked_number(const char* name, double value) {
     if (!(value >= 0 && std::isfinite(value)))
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected a finite number, at least 0");
+        raise_value_error(std::string(name) + " is " + std::to_string(value) +
+                          ", expected a finite number, at least 0");
     return value;
 }
 
@@ -63,7 +64,8 @@ private:
 };
 using Use = SharedForest::Use;
 
-void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes, int threads) {
+void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes,
+                 int threads) {
     TreeSettings settings;
     settings.c_puct = checked_number("c_puct", c_puct);
     settings.fpu = checked_number("fpu", fpu);
@@ -114,7 +116,8 @@ void expand_leaves(SharedForest& self, nb::handle priors, nb::handle values) {
 nb::tuple tree_result(SharedForest& self, int index, int count) {
     const Use forest(self);
     if (index < 0 || index >= forest->size())
-        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " + std::to_string(forest->size() - 1)).c_str());
+        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " +
+                               std::to_string(forest->size() - 1)).c_str());
     const Tree& tree = forest->tree(index);
     nb::list lines;
     for (const TreeLine& line : tree.lines(checked("multipv", count, 1)))
@@ -127,7 +130,8 @@ nb::tuple tree_result(SharedForest& self, int index, int count) {
 class Patience {
 public:
     Patience(std::optional<double> seconds, nb::object should_stop) : should_stop_(std::move(should_stop)) {
-        if (seconds) deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+        using std::chrono::duration, std::chrono::duration_cast;
+        if (seconds) deadline_ = start_ + duration_cast<Clock::duration>(duration<double>(*seconds));
         next_ = start_ + PAUSE;
     }
     bool is_over() {
@@ -174,7 +178,8 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 
 void bind_tree(nb::module_& m) {
     nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.shogi.trees is its face.")
-        .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a, "threads"_a)
+        .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
+             "threads"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })
         .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand_leaves, "priors"_a, "values"_a)

@@ -20,7 +20,7 @@ struct MateAnswer {
     enum Kind : uint8_t {
         MATE,     // forced: `line` is one way, the defender choosing a longest of the replies that were found
         NO_MATE,  // for certain: no sequence of checks forces a mate
-        UNKNOWN   // the limits came first
+        UNKNOWN   // the limits came first, or the proof that there is none would take too much room
     } kind = UNKNOWN;
     std::vector<Move> line;
     int64_t nodes = 0;

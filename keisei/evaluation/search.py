@@ -6,8 +6,8 @@
 
 The rules are the game's: mate, no legal move, repetition, perpetual check, maximum length; a side that may
 declare a win by points after the other's move does so. At the root that is left to the caller, and a move is
-searched. Wins and losses are proven where the tree shows them: a move that wins at once is always found, a move
-that is proven to lose is not played while there is another. Needs no torch.
+searched. Wins and losses are proven where the tree shows them: a move that wins at once is always found, one
+that is proven to lose is not preferred to another. Needs no torch.
 """
 
 import math
@@ -47,13 +47,16 @@ class SearchSettings:
     threads: int = 1
 
 
+DEFAULT_SETTINGS = SearchSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A move of the side to move at the root, and what the search found about it.
 
     value: for that side, -1 to 1; of a move that was not tried, the position's own. pv: begins with the move.
-    mate: plies to a proven end, 1 if this move wins at once, 3 for a mate in three, negative for a proven loss
-        (a declaration counts as a ply); None if nothing is proven.
+    mate: plies to a proven end, 1 if this move wins at once, 3 for a mate in three, negative for a proven
+        loss (a declaration counts as a ply); None if nothing is proven.
     """
 
     move: Move
@@ -81,7 +84,7 @@ class Search:
     """
 
     def __init__(
-        self, games: Sequence[ShogiGame], evaluate: Evaluate, *, settings: SearchSettings = SearchSettings()
+        self, games: Sequence[ShogiGame], evaluate: Evaluate, *, settings: SearchSettings = DEFAULT_SETTINGS
     ) -> None:
         self._evaluate = evaluate
         self._trees = SearchTrees(

@@ -1,4 +1,4 @@
-"""SearchTrees: a PUCT tree for each of many games, over the native search. Knows nothing of networks or clocks.
+"""SearchTrees: a PUCT tree for each of many games, over the native search; no networks and no clocks.
 
     trees = SearchTrees(games, c_puct=1.5, fpu=0.25, leaves=8, max_nodes=500_000)
     while not trees.finished(visits=800):
@@ -6,8 +6,8 @@
         if len(leaves.planes):
             trees.expand(*network(leaves.planes, leaves.offsets, leaves.actions))
 
-Native work takes `threads` threads and does not hold the GIL. What becomes of a game's tree depends neither on
-them nor on the other games.
+Native work takes `threads` threads and does not hold the GIL. What becomes of a game's tree depends neither
+on them nor on the other games.
 """
 
 from collections.abc import Sequence
