@@ -343,7 +343,6 @@ def test_stop_is_obeyed_at_once_and_harmless_otherwise(engine: Conversation) -> 
         "go nodes 1",
         "go mate 5",
         "setoption name Visits value 7",
-        "usinewgame",
     ],
 )
 def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Conversation, line: str) -> None:
@@ -356,11 +355,12 @@ def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Convers
     assert engine.ready() == []
 
 
-def test_gameover_ends_the_thinking_without_an_answer(engine: Conversation) -> None:
-    engine.say("go infinite")
-    time.sleep(0.1)
-    engine.say("gameover lose")
-    assert not any(line.startswith("bestmove") for line in engine.ready())
+@pytest.mark.parametrize("end", ["gameover lose", "gameover", "usinewgame"])
+def test_the_end_of_a_game_ends_the_thinking_and_every_go_is_answered(engine: Conversation, end: str) -> None:
+    engine.say("go ponder", end, "setoption name USI_Ponder value true")
+    said = [line for line in engine.ready() if not line.startswith("info depth")]
+    assert len(said) == 1
+    assert legal("startpos", said[0])
     assert legal("startpos", engine.bestmove("go nodes 2"))
 
 
