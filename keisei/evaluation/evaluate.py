@@ -96,17 +96,12 @@ def ladder(
         for player in seats:
             tell(_introduction(player))
 
-        def games() -> dict[frozenset[str], int]:
-            return {
-                frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses
-                for row in contest.totals()
-            }
-
         def play(one: str, other: str) -> None:
-            total = games().get(frozenset((one, other)), 0) + batch
+            played = [sum(row[2:]) for row in contest.totals() if {*row[:2]} == {one, other}]
+            total = sum(played) + batch
             _match(contest, players[one], players[other], total, setting, tell, time_is_up)
 
-        certain = climb([*players], play, contest.ratings, games, precision=precision, should_stop=time_is_up)
+        certain = climb([*players], play, contest.totals, ANCHOR, precision=precision, should_stop=time_is_up)
         if not certain:
             tell(f"the time is up before every interval is ± {precision:g} Elo; the same command goes on")
         _close(contest, directory, report, tell)

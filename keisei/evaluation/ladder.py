@@ -1,79 +1,73 @@
 """A ladder: many players, rated by playing where the ratings are least certain.
 
-First each player meets its neighbour in the list. Then, again and again, whoever's rating is the least
-certain plays some games against the opponent of whom most is learned: the nearest one in strength.
+First each player meets its neighbour in the list. Then, again and again, the player is found whose rating is
+the least certain, and those two play some games, be it that player or others, who make it certain the most:
+often others, since all ratings hang on those between them and the anchor.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
 
-from keisei.evaluation.rating import Ratings
-
-_BEYOND = 200.0  # Elo beyond the known end of an interval that has only one
-ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
+from keisei.evaluation.rating import ELO_PER_NAT, PairResult, rate
 
 
 def next_pairing(
-    players: Sequence[str], ratings: Ratings | None, games: Mapping[frozenset[str], int], precision: float
+    players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
 ) -> tuple[str, str] | None:
     """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
 
-    A player who has scored in all games or in none has an interval without an end, and more games may never
-    give it one; after ENDLESS_GAMES it is left at that. games: how many have been played by each two.
+    results: of these players, perhaps with others. anchor: whose rating is 0.
     """
+    met = {frozenset(row[:2]) for row in results}
     for one, other in pairwise(players):
-        if not games.get(frozenset((one, other))):
+        if frozenset((one, other)) not in met:
             return other, one
-    if ratings is None or len(players) < 2:
+    if len(players) < 2 or is_certain(players, results, anchor, precision):
         return None
-    known = {name: ratings[name] for name in players}
-    widths = {name: (rating.high - rating.low) / 2 for name, rating in known.items()}
+    # Half a win and half a loss more for each two who met, so that every strength is finite.
+    finite = [
+        PairResult(row.player, row.opponent, 2 * row.wins + 1, 2 * row.draws, 2 * row.losses + 1)
+        for row in results
+    ]
+    ratings = rate(finite, anchor)
+    place = {rating.player: index for index, rating in enumerate(ratings.table)}
+    covariance = ratings.covariance / ELO_PER_NAT**2
+    target = max((place[name] for name in players), key=lambda index: float(covariance[index, index]))
 
-    def uncertainty(name: str) -> tuple[float, int]:
-        return widths[name], -known[name].games
+    def gain(pair: tuple[str, str]) -> float:
+        """By how much a game of these two lowers the variance of the least certain rating."""
+        a, b = (place[name] for name in pair)
+        expected = 1 / (1 + math.exp((ratings.table[b].elo - ratings.table[a].elo) / ELO_PER_NAT))
+        information = expected * (1 - expected)
+        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        shared = covariance[target, a] - covariance[target, b]
+        return float(information * shared**2 / (1 + information * variance))
 
-    open_ones = [name for name in players if math.isfinite(widths[name]) or known[name].games < ENDLESS_GAMES]
-    least_certain = max(open_ones, key=uncertainty)
-    if widths[least_certain] <= precision:
-        return None
-    guess = {name: _guess(rating.elo, rating.low, rating.high) for name, rating in known.items()}
-
-    def information(name: str) -> float:
-        """What a game against this opponent tells: the most if both are as strong, or nobody knows."""
-        expected = 1 / (1 + 10 ** ((guess[name] - guess[least_certain]) / 400))
-        # An opponent who is not certain either tells less.
-        return expected * (1 - expected) / (1 + (min(widths[name], 1000) / 400) ** 2)
-
-    opponent = max((name for name in players if name != least_certain), key=information)
-    return least_certain, opponent
+    return max(combinations(players, 2), key=gain)
 
 
-def _guess(elo: float, low: float, high: float) -> float:
-    """Return a rating to reckon with: the estimate, or a little beyond the end that is known."""
-    if math.isfinite(elo):
-        return elo
-    if math.isfinite(low):
-        return low + _BEYOND
-    return high - _BEYOND if math.isfinite(high) else 0.0
+def is_certain(players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float) -> bool:
+    """Tell whether all players' intervals are at most ± precision Elo wide."""
+    ratings = rate(results, anchor)
+    return all((ratings[name].high - ratings[name].low) / 2 <= precision for name in players)
 
 
 def climb(
     players: Sequence[str],
     play: Callable[[str, str], None],
-    ratings: Callable[[], Ratings | None],
-    games: Callable[[], Mapping[frozenset[str], int]],
+    results: Callable[[], Sequence[PairResult]],
+    anchor: str,
     *,
     precision: float,
     should_stop: Callable[[], bool],
 ) -> bool:
     """Let players play until all ratings are certain enough; return whether they are.
 
-    play: plays some more games between two, by identity. games: how many each two have played.
+    play: plays some more games between two, by identity. results: of all games of these players so far.
     """
     while not should_stop():
-        played = games()
-        pairing = next_pairing(players, ratings(), played, precision)
+        pairing = next_pairing(players, results(), anchor, precision)
         if pairing is None:
             return True
         play(*pairing)
