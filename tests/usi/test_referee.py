@@ -76,7 +76,7 @@ def test_two_short_games_without_a_fault(checkpoint: Path, tmp_path: Path) -> No
 @needs_referee
 @needs_opponent
 @pytest.mark.parametrize(
-    "limits", [["--time", "3000", "--inc", "50"], ["--byoyomi", "100"]], ids=["increment", "byoyomi"]
+    "limits", [["--time", "1500", "--inc", "30"], ["--byoyomi", "100"]], ids=["increment", "byoyomi"]
 )
 def test_ten_games_without_a_fault(checkpoint: Path, tmp_path: Path, limits: list[str]) -> None:
     play(tmp_path, checkpoint, 10, *limits, "--draw", "256")
