@@ -17,7 +17,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build train test test-slow coverage lint bench test-engine referee sanitize tsan fuzz soak tools clean
+.PHONY: help build train test test-slow coverage lint bench test-engine referee chaos sanitize tsan fuzz soak tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ $(BUILT): $(SOURCES)
 	@$(call PIP,$(VENV)) $(BUILD_NEEDS)
 	@$(call PIP,$(VENV)) --no-build-isolation --editable '.[dev]'
 	@touch $@
+
+chaos: $(BUILT)  ## two minutes of training while worker processes are killed and hang
+	$(VENV)/bin/pytest -m slow tests/training/test_parallel_chaos.py
 
 # Another program as the referee. It is under the GPL, so it has an environment of its own and is never imported.
 REFEREE := $(CURDIR)/build/referee

@@ -173,6 +173,7 @@ def usi(
 
     keisei usi runs/first --option Visits=400
     """
+    let_threads_sleep()
     from keisei.usi.main import main
 
     raise typer.Exit(main(where, _named(option or [])))
