@@ -1,17 +1,19 @@
-"""A ladder: many players, rated by playing where the ratings are least certain.
+"""A ladder: many players, rated by playing where most is learned.
 
-First each player meets its neighbour in the list. Then, again and again, whoever's rating is the least
-certain plays some games against the opponent of whom most is learned: the nearest one in strength.
+First each player meets its neighbour in the list. Then, again and again, those two play some games who tell
+the most about the rating that is the least certain. Its owner need not be one of them: where a chain of players
+leads to the anchor, the weakest link counts, and more games at its far end make nothing more certain.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from keisei.evaluation.rating import Ratings
+from keisei.evaluation.rating import ELO_PER_NAT, Ratings
 
-_BEYOND = 200.0  # Elo beyond the known end of an interval that has only one
 ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
+_BEYOND = 200.0  # Elo beyond the known end of an interval that has only one
+_AHEAD = 20  # games over which two are compared with two others
 
 
 def next_pairing(
@@ -33,29 +35,50 @@ def next_pairing(
     def uncertainty(name: str) -> tuple[float, int]:
         return widths[name], -known[name].games
 
-    open_ones = [name for name in players if math.isfinite(widths[name]) or known[name].games < ENDLESS_GAMES]
-    least_certain = max(open_ones, key=uncertainty)
+    unsettled = [name for name in players if math.isfinite(widths[name]) or known[name].games < ENDLESS_GAMES]
+    least_certain = max(unsettled, key=uncertainty)
     if widths[least_certain] <= precision:
         return None
-    guess = {name: _guess(rating.elo, rating.low, rating.high) for name, rating in known.items()}
+    if math.isfinite(known[least_certain].elo):
+        return max(combinations(players, 2), key=lambda two: _learned(ratings, least_certain, *two))
 
-    def information(name: str) -> float:
-        """What a game against this opponent tells: the most if both are as strong, or nobody knows."""
-        expected = 1 / (1 + 10 ** ((guess[name] - guess[least_certain]) / 400))
+    def nearness(name: str) -> float:
         # An opponent who is not certain either tells less.
-        return expected * (1 - expected) / (1 + (min(widths[name], 1000) / 400) ** 2)
+        return _chance(ratings, least_certain, name) / (1 + (min(widths[name], 1000) / 400) ** 2)
 
-    opponent = max((name for name in players if name != least_certain), key=information)
-    return least_certain, opponent
+    return least_certain, max((name for name in players if name != least_certain), key=nearness)
 
 
-def _guess(elo: float, low: float, high: float) -> float:
+def _learned(ratings: Ratings, about: str, one: str, other: str) -> float:
+    """Return by how much the variance of a rating, in Elo², falls if two play some games.
+
+    With the covariance C of all ratings, d = +1 for the one and -1 for the other, and the games' information
+    about their difference I, C becomes C - C d dᵀ C · I / (1 + I dᵀ C d).
+    """
+    rows = {rating.player: row for row, rating in enumerate(ratings.table)}
+    covariance, first, second = ratings.covariance, rows[one], rows[other]
+    with_difference = covariance[first] - covariance[second]
+    information = _AHEAD * _chance(ratings, one, other) / ELO_PER_NAT**2
+    variance = with_difference[first] - with_difference[second]
+    fall = float(information * with_difference[rows[about]] ** 2 / (1 + information * variance))
+    return 0.0 if math.isnan(fall) else fall  # somebody's Elo is infinite: what is learned is not known
+
+
+def _chance(ratings: Ratings, one: str, other: str) -> float:
+    """Return how much chance there is in a game: the variance of its points, ¼ if both are as strong."""
+    difference = _reckoned(ratings, one) - _reckoned(ratings, other)
+    expected = 1 / (1 + 10 ** (-difference / 400))
+    return expected * (1 - expected)
+
+
+def _reckoned(ratings: Ratings, name: str) -> float:
     """Return a rating to reckon with: the estimate, or a little beyond the end that is known."""
-    if math.isfinite(elo):
-        return elo
-    if math.isfinite(low):
-        return low + _BEYOND
-    return high - _BEYOND if math.isfinite(high) else 0.0
+    rating = ratings[name]
+    if math.isfinite(rating.elo):
+        return rating.elo
+    if math.isfinite(rating.low):
+        return rating.low + _BEYOND
+    return rating.high - _BEYOND if math.isfinite(rating.high) else 0.0
 
 
 def climb(
@@ -72,8 +95,7 @@ def climb(
     play: plays some more games between two, by identity. games: how many each two have played.
     """
     while not should_stop():
-        played = games()
-        pairing = next_pairing(players, ratings(), played, precision)
+        pairing = next_pairing(players, ratings(), games(), precision)
         if pairing is None:
             return True
         play(*pairing)
