@@ -11,19 +11,24 @@ from itertools import combinations, pairwise
 
 from keisei.evaluation.rating import ELO_PER_NAT, PairResult, rate
 
+ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
+
 
 def next_pairing(
     players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
 ) -> tuple[str, str] | None:
     """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
 
-    results: of these players, perhaps with others. anchor: whose rating is 0.
+    A player who has scored in all games or in none has an interval without an end, and more games may never
+    give it one; after ENDLESS_GAMES it is left at that. results: of these players, perhaps with others.
+    anchor: whose rating is 0.
     """
     met = {frozenset(row[:2]) for row in results}
     for one, other in pairwise(players):
         if frozenset((one, other)) not in met:
             return other, one
-    if len(players) < 2 or is_certain(players, results, anchor, precision):
+    uncertain = _uncertain(players, results, anchor, precision) if len(players) > 1 else []
+    if not uncertain:
         return None
     # Half a win and half a loss more for each two who met, so that every strength is finite.
     finite = [
@@ -33,7 +38,7 @@ def next_pairing(
     ratings = rate(finite, anchor)
     place = {rating.player: index for index, rating in enumerate(ratings.table)}
     covariance = ratings.covariance / ELO_PER_NAT**2
-    target = max((place[name] for name in players), key=lambda index: float(covariance[index, index]))
+    target = max((place[name] for name in uncertain), key=lambda index: float(covariance[index, index]))
 
     def gain(pair: tuple[str, str]) -> float:
         """By how much a game of these two lowers the variance of the least certain rating."""
@@ -47,10 +52,13 @@ def next_pairing(
     return max(combinations(players, 2), key=gain)
 
 
-def is_certain(players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float) -> bool:
-    """Tell whether all players' intervals are at most ± precision Elo wide."""
+def _uncertain(
+    players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
+) -> list[str]:
+    """Return those whose intervals are to become narrower."""
     ratings = rate(results, anchor)
-    return all((ratings[name].high - ratings[name].low) / 2 <= precision for name in players)
+    wide = [one for one in ratings.table if one.player in players and (one.high - one.low) / 2 > precision]
+    return [one.player for one in wide if math.isfinite(one.high - one.low) or one.games < ENDLESS_GAMES]
 
 
 def climb(

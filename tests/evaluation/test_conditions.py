@@ -1,4 +1,4 @@
-"""Openings: the same for the same seed, for both games of a pair, never over; mistakes name the line."""
+"""Openings: the same for the same seed and for both games of a pair; mistakes are told with file and line."""
 
 from pathlib import Path
 
