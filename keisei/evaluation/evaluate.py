@@ -17,7 +17,7 @@ from keisei.evaluation.match_result import MatchResult
 from keisei.evaluation.player import Player, PlayerError
 from keisei.evaluation.progress import MatchProgress
 from keisei.evaluation.rating import Ratings
-from keisei.evaluation.rating_table import format_table
+from keisei.evaluation.rating_table import format_markdown, format_table
 from keisei.evaluation.roster import Machine, make_player
 from keisei.evaluation.sprt import Sprt
 from keisei.evaluation.usi_player import UsiPlayer
@@ -193,7 +193,9 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
     if ratings is None:
         tell(f"no ratings: they begin at {ANCHOR}, and it has not played here")
         return
-    tell(f"\n{format_table(ratings, {identity: one.name for identity, one in players.items()})}")
+    names = {identity: one.name for identity, one in players.items()}
+    tell(f"\n{format_table(ratings, names)}")
+    write_durably(directory / "ratings.md", format_markdown(ratings, names).encode())
     report["ratings"] = [
         {"player": one.player, "elo": _finite(one.elo), "low": _finite(one.low), "high": _finite(one.high)}
         | {"games": one.games, "score": _finite(one.score)}
