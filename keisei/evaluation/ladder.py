@@ -1,8 +1,8 @@
 """A ladder: many players, rated by playing where most is learned.
 
 First each player meets its neighbour in the list. Then, again and again, those two play some games who tell
-the most about the rating that is the least certain. Its owner need not be one of them: where a chain of players
-leads to the anchor, the weakest link counts, and more games at its far end make nothing more certain.
+the most about the rating that is the least certain. Its owner need not be one of them: where a chain of
+players leads to the anchor, the weakest link counts, and more games at its far end make nothing more certain.
 """
 
 import math
@@ -11,7 +11,8 @@ from itertools import combinations, pairwise
 
 from keisei.evaluation.rating import ELO_PER_NAT, Ratings
 
-ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
+ENDLESS_GAMES = 400  # after which somebody who has won all games, lost all or drawn all is not asked for more
+_ALL_DRAWN = 200.0  # nu, where 99 % of the games of equals are drawn
 _BEYOND = 200.0  # Elo beyond the known end of an interval that has only one
 _AHEAD = 20  # games over which two are compared with two others
 
@@ -21,8 +22,9 @@ def next_pairing(
 ) -> tuple[str, str] | None:
     """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
 
-    A player who has scored in all games or in none has an interval without an end, and more games may never
-    give it one; after ENDLESS_GAMES it is left at that. games: how many have been played by each two.
+    More games may never tell more about a player who has won all of them or lost all, whose interval has one
+    end only, nor about anybody where all games are drawn; after ENDLESS_GAMES it is left at that.
+    games: how many have been played by each two.
     """
     for one, other in pairwise(players):
         if not games.get(frozenset((one, other))):
@@ -35,18 +37,23 @@ def next_pairing(
     def uncertainty(name: str) -> tuple[float, int]:
         return widths[name], -known[name].games
 
-    unsettled = [name for name in players if math.isfinite(widths[name]) or known[name].games < ENDLESS_GAMES]
-    least_certain = max(unsettled, key=uncertainty)
-    if widths[least_certain] <= precision:
+    def may_be_settled(name: str) -> bool:
+        endless = math.isinf(widths[name]) or ratings.nu > _ALL_DRAWN
+        return not endless or known[name].games < ENDLESS_GAMES
+
+    least_certain = max(filter(may_be_settled, players), key=uncertainty, default=None)
+    if least_certain is None or widths[least_certain] <= precision:
         return None
     if math.isfinite(known[least_certain].elo):
         return max(combinations(players, 2), key=lambda two: _learned(ratings, least_certain, *two))
 
     def nearness(name: str) -> float:
         # An opponent who is not certain either tells less.
-        return _chance(ratings, least_certain, name) / (1 + (min(widths[name], 1000) / 400) ** 2)
+        return _chance(ratings, least_certain, name) / (1 + (widths[name] / 400) ** 2)
 
-    return least_certain, max((name for name in players if name != least_certain), key=nearness)
+    # Whose Elo is infinite too would not help: it takes a game with somebody who is tied to the anchor.
+    finite = [name for name in players if math.isfinite(known[name].elo)]
+    return least_certain, max(finite, key=nearness)
 
 
 def _learned(ratings: Ratings, about: str, one: str, other: str) -> float:
@@ -65,10 +72,12 @@ def _learned(ratings: Ratings, about: str, one: str, other: str) -> float:
 
 
 def _chance(ratings: Ratings, one: str, other: str) -> float:
-    """Return how much chance there is in a game: the variance of its points, ¼ if both are as strong."""
+    """Return how much chance there is in a game: the variance of its points, ¼ for equals who never draw."""
     difference = _reckoned(ratings, one) - _reckoned(ratings, other)
-    expected = 1 / (1 + 10 ** (-difference / 400))
-    return expected * (1 - expected)
+    strength = 10 ** (max(-4000.0, min(difference, 4000.0)) / 400)
+    drawn = ratings.nu * math.sqrt(strength)
+    win, draw = strength / (strength + 1 + drawn), drawn / (strength + 1 + drawn)
+    return win + draw / 4 - (win + draw / 2) ** 2
 
 
 def _reckoned(ratings: Ratings, name: str) -> float:
