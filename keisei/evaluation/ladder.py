@@ -11,7 +11,8 @@ from itertools import combinations, pairwise
 
 from keisei.evaluation.rating import ELO_PER_NAT, PairResult, rate
 
-ENDLESS_GAMES = 400  # after which somebody who has won all games, or none, is not asked for more
+ENDLESS_GAMES = 400  # after which somebody who has won all games, lost all or drawn all is not asked for more
+_ALL_DRAWN = 200.0  # nu, where 99 % of the games of equals are drawn
 
 
 def next_pairing(
@@ -19,9 +20,9 @@ def next_pairing(
 ) -> tuple[str, str] | None:
     """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
 
-    A player who has scored in all games or in none has an interval without an end, and more games may never
-    give it one; after ENDLESS_GAMES it is left at that. results: of these players, perhaps with others.
-    anchor: whose rating is 0.
+    More games may never tell more about a player who has won all of them or lost all, whose interval has one
+    end only, nor about anybody where all games are drawn; after ENDLESS_GAMES it is left at that.
+    results: of these players, perhaps with others. anchor: whose rating is 0.
     """
     met = {frozenset(row[:2]) for row in results}
     for one, other in pairwise(players):
@@ -58,7 +59,12 @@ def _uncertain(
     """Return those whose intervals are to become narrower."""
     ratings = rate(results, anchor)
     wide = [one for one in ratings.table if one.player in players and (one.high - one.low) / 2 > precision]
-    return [one.player for one in wide if math.isfinite(one.high - one.low) or one.games < ENDLESS_GAMES]
+    all_drawn = ratings.nu > _ALL_DRAWN
+    return [
+        one.player
+        for one in wide
+        if one.games < ENDLESS_GAMES or (math.isfinite(one.high - one.low) and not all_drawn)
+    ]
 
 
 def climb(
