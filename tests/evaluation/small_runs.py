@@ -20,7 +20,7 @@ def small_run(path: Path, *steps: int, best: int | None = None) -> Path:
         with torch.no_grad():
             for number, weights in enumerate(trainer.agent.network.parameters()):
                 noise = torch.Generator().manual_seed(1000 * step + number)
-                weights += 0.05 * torch.randn(weights.shape, generator=noise)
+                weights.add_(torch.randn(weights.shape, generator=noise), alpha=0.05)
         trainer.steps = step
         save_checkpoint(path / "checkpoints", trainer.snapshot([games]))
     if best is not None:
