@@ -93,7 +93,7 @@ public:
     bool stopped() const { return stopped_; }
 
     // A turn of so many nodes; spend() counts one, and is false when the turn or all is over.
-    void begin_turn(int64_t nodes) { turn_end_ = nodes_ + nodes; }
+    void begin_turn(int64_t nodes) { turn_end_ = nodes_ + std::min(nodes, limits_.max_nodes - nodes_); }
     bool in_turn() const { return !stopped_ && nodes_ < turn_end_; }
     bool spend() {
         if (nodes_ >= limits_.max_nodes) stopped_ = true;
