@@ -1,6 +1,5 @@
 // The search trees and the mate search for Python: games in, arrays of the caller's in and out, work without the GIL.
 #include <atomic>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -20,10 +19,10 @@ const Game& to_game(nb::handle object, const std::string& name) {
     return game;
 }
 
-double checked_number(const char* name, double value) {
-    if (!(value >= 0 && std::isfinite(value)))
-        raise_value_error(std::string(name) + " is " + std::to_string(value) +
-                          ", expected a finite number, at least 0");
+// So that no score of a move is infinite, whatever the priors and visits.
+double checked_weight(const char* name, double value) {
+    if (!(value >= 0 && value <= 1e6))
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected 0 to 1000000");
     return value;
 }
 
@@ -67,8 +66,8 @@ using Use = SharedForest::Use;
 void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes,
                  int threads) {
     TreeSettings settings;
-    settings.c_puct = checked_number("c_puct", c_puct);
-    settings.fpu = checked_number("fpu", fpu);
+    settings.c_puct = checked_weight("c_puct", c_puct);
+    settings.fpu = checked_weight("fpu", fpu);
     settings.leaves = checked("leaves", leaves, 1, 1024);
     settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
     checked("threads", threads, 1);

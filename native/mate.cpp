@@ -89,11 +89,10 @@ public:
     }
 
     bool attacking() const { return pos.side() == attacker_; }
-    int64_t nodes() const { return nodes_; }
     bool stopped() const { return stopped_; }
 
     // A turn of so many nodes; spend() counts one, and is false when the turn or all is over.
-    void begin_turn(int64_t nodes) { turn_end_ = nodes_ + nodes; }
+    void begin_turn(int64_t nodes) { turn_end_ = nodes_ + std::min(nodes, limits_.max_nodes - nodes_); }
     bool in_turn() const { return !stopped_ && nodes_ < turn_end_; }
     bool spend() {
         if (nodes_ >= limits_.max_nodes) stopped_ = true;
@@ -398,15 +397,15 @@ MateAnswer find_mate(const Game& game, const MateLimits& limits) {
         if (root.numbers.won() || (too_large && !root.numbers.lost())) continue;
         board.begin_turn(root.numbers.lost() ? limits.max_nodes : turn / 2);
         Fortress fortress(board);
-        if (fortress.holds()) return {MateAnswer::NO_MATE, {}, board.nodes()};
+        if (fortress.holds()) return {MateAnswer::NO_MATE, {}};
         too_large = fortress.too_large();
         if (too_large && root.numbers.lost()) break;  // with the best of advice
     }
-    if (!root.numbers.won()) return {MateAnswer::UNKNOWN, {}, board.nodes()};
+    if (!root.numbers.won()) return {MateAnswer::UNKNOWN, {}};
     std::vector<Move> line = board.mating_line();
     const bool in_time = int(line.size()) <= game.rules().max_moves - game.position().ply();
-    if (!in_time) return {MateAnswer::UNKNOWN, {}, board.nodes()};
-    return {MateAnswer::MATE, std::move(line), board.nodes()};
+    if (!in_time) return {MateAnswer::UNKNOWN, {}};
+    return {MateAnswer::MATE, std::move(line)};
 }
 
 }  // namespace keisei

@@ -23,7 +23,6 @@ struct MateAnswer {
         UNKNOWN   // the limits came first, or the proof that there is none would take too much room
     } kind = UNKNOWN;
     std::vector<Move> line;
-    int64_t nodes = 0;
 };
 
 // Can the side to move force mate, giving check with every move? The game must not be over. The line need not be the

@@ -423,7 +423,9 @@ def test_games_that_are_over_and_what_is_no_game_are_refused() -> None:
     [
         (SearchSettings(c_puct=-1), "c_puct is -1"),
         (SearchSettings(c_puct=float("nan")), "c_puct is -?nan"),
+        (SearchSettings(c_puct=1e308), "c_puct is 1[0-9.]+, expected 0 to 1000000"),
         (SearchSettings(fpu=float("inf")), "fpu is inf"),
+        (SearchSettings(fpu=1.1e6), "fpu is 1100000.0+, expected 0 to 1000000"),
         (SearchSettings(leaves=0), "leaves is 0, expected 1 to 1024"),
         (SearchSettings(max_nodes=0), "max_nodes is 0, expected 1 to 4000000"),
         (SearchSettings(threads=0), "threads is 0, expected at least 1"),
@@ -432,6 +434,15 @@ def test_games_that_are_over_and_what_is_no_game_are_refused() -> None:
 def test_settings_out_of_range_are_refused(settings: SearchSettings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Search([ShogiGame()], hashed, settings=settings)
+
+
+def test_the_largest_settings_and_priors_are_searched() -> None:
+    def huge(planes: Floats, _: Ints, actions: Ints) -> tuple[Floats, Floats]:
+        priors = np.where(actions % 2 == 0, np.finfo(np.float32).max, 0).astype(np.float32)
+        return priors, np.zeros(len(planes), np.float32)
+
+    settings = SearchSettings(c_puct=1e6, fpu=1e6)
+    assert searched(ShogiGame(), 200, settings, evaluate=huge).visits >= 200
 
 
 def test_limits_out_of_range_are_refused() -> None:

@@ -6,7 +6,7 @@ import threading
 import pytest
 from conftest import random_play
 
-from keisei.shogi import Move, RulesError, ShogiGame
+from keisei.shogi import START_SFEN, Move, RulesError, ShogiGame
 from keisei.shogi.mate import MateAnswer, find_mate
 
 ROOK_ALONE = "k8/9/9/9/9/9/9/8R/8K b - 1"
@@ -180,6 +180,11 @@ def test_limits_are_kept() -> None:
 
     assert find_mate(hard, max_nodes=10**12, should_stop=third_time).kind == "unknown"
     assert len(asked) == 3
+
+
+def test_the_largest_limit_is_none() -> None:
+    for sfen, kind in [(START_SFEN, "nomate"), (MATE_IN_THREE, "mate")]:
+        assert find_mate(ShogiGame(sfen), max_nodes=2**63 - 1, seconds=60).kind == kind
 
 
 def test_an_exception_of_should_stop_comes_out() -> None:
