@@ -1,5 +1,10 @@
 """Shared by the tests of evaluation: runs of a small network, with checkpoints of different weights."""
 
+import multiprocessing
+import os
+import signal
+import sys
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
@@ -30,3 +35,27 @@ def small_run(path: Path, *steps: int, best: int | None = None) -> Path:
 
 def checkpoint_of(run: Path, step: int) -> Path:
     return run / "checkpoints" / f"step_{step:012d}"
+
+
+def _in_child(folder: str, arguments: list[str]) -> None:
+    from keisei.cli import main
+
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a terminal has it
+    sys.argv = ["keisei", *arguments]
+    with (
+        open("out.txt", "w", encoding="utf-8") as sys.stdout,
+        open("errors.txt", "w", encoding="utf-8") as sys.stderr,
+    ):
+        main()
+
+
+def start_keisei(folder: Path, *arguments: str) -> BaseProcess:
+    """Start the command in a process of its own, forked from a server that has torch loaded already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["keisei.training.run"]
+    )  # as the tests of training, whose server it may be
+    process = context.Process(target=_in_child, args=(str(folder), [*arguments]))
+    process.start()
+    return process

@@ -6,22 +6,21 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import closing
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import checkpoint_of, small_run
+from small_runs import checkpoint_of, small_run, start_keisei
 
 from keisei.cli import main
 from keisei.evaluation.results import Results, StoredGame
 from keisei.shogi import read_csa_games
 
-COMMAND = Path(sys.executable).parent / "keisei"
 STAND_IN = Path(__file__).with_name("usi_stand_in.py")
 PNG = b"\x89PNG\r\n\x1a\n"
 # Short games, so that there are many.
@@ -209,7 +208,7 @@ def no_database(run: Path) -> None:
         (["first", "--temperature", "nan"], "temperature"),
         (["first", "--device", "cuda:77"], "given cuda:77, expected auto or a device that is here"),
         (["first", "--against", "usi:engine"], "expected one of nodes, depth, byoyomi, movetime"),
-        (["first", "--against", "usi:/no/such/engine;depth=1"], "/no/such/engine"),
+        (["first", "--against", "greedy", "--against", "usi:/no/such/engine;depth=1"], "/no/such/engine"),
         (["first", "--out", "bad.txt"], "bad.txt"),
     ],
 )
@@ -224,7 +223,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert says in errors
     assert errors.startswith("keisei: ")
     assert errors.count("\n") == 1
-    assert " vs " not in out  # before anything is played
+    assert "the scale" not in out  # before anything is played
 
 
 @pytest.mark.parametrize(
@@ -291,28 +290,15 @@ def test_help_teaches(keisei: Said) -> None:
         assert all(word in text for word in words), text
 
 
-def processes(*arguments: str, cwd: Path) -> "subprocess.Popen[str]":
-    """The command as a process of its own, with Ctrl-C as a terminal has it."""
-    return subprocess.Popen(
-        [COMMAND, *arguments],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-
-
-def wait_for_games(directory: Path, wanted: int, process: "subprocess.Popen[str]") -> None:
-    """Wait until so many games with the network are stored."""
+def wait_for_games(directory: Path, wanted: int, process: BaseProcess, of: str = "") -> None:
+    """Wait until so many games, of a player whose identity has this in it, are stored."""
     end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
+    while time.monotonic() < end and process.exitcode is None:
         if (directory / "results.sqlite").exists():
             with closing(sqlite3.connect(directory / "results.sqlite")) as connection:
                 try:
-                    query = "SELECT COUNT(*) FROM games WHERE black || white LIKE '%network%'"
-                    if connection.execute(query).fetchone()[0] >= wanted:
+                    query = "SELECT COUNT(*) FROM games WHERE black || white LIKE ?"
+                    if connection.execute(query, (f"%{of}%",)).fetchone()[0] >= wanted:
                         return
                 except sqlite3.OperationalError:  # it has no tables yet, or is being written
                     pass
@@ -328,31 +314,33 @@ def test_killed_and_interrupted_it_ends_as_if_undisturbed(keisei: Said, tmp_path
         "--against",
         "greedy",
         "--games",
-        "60",
+        "40",
         "--max-moves",
         "100",
         "--threads",
         "1",
     )
-    with processes(*arguments, "--out", "disturbed", cwd=tmp_path) as process:
-        wait_for_games(tmp_path / "disturbed", 6, process)
-        process.kill()
-        assert process.wait(10) == -signal.SIGKILL
+    process = start_keisei(tmp_path, *arguments, "--out", "disturbed")
+    wait_for_games(tmp_path / "disturbed", 10, process)
+    process.kill()
+    process.join(10)
+    assert process.exitcode == -signal.SIGKILL
     killed = games_in(tmp_path / "disturbed")
-    assert 106 <= len(killed) < 160
-    with processes(*arguments, "--out", "disturbed", cwd=tmp_path) as process:
-        wait_for_games(tmp_path / "disturbed", len(killed) - 100 + 8, process)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert 10 <= len(killed) < 140
+    process = start_keisei(tmp_path, *arguments, "--out", "disturbed")
+    wait_for_games(tmp_path / "disturbed", 6, process, of="network")
+    os.kill(process.pid or 0, signal.SIGINT)
+    process.join(20)
+    assert process.exitcode == 130
+    errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
     assert errors == "keisei: stopped; games that are over are kept, and the same command goes on\n"
     interrupted = games_in(tmp_path / "disturbed")
     assert {*killed} < {*interrupted}
-    assert len(interrupted) < 160
+    assert len(interrupted) < 140
     assert not (tmp_path / "disturbed" / "report.json").exists()
     assert keisei(*arguments, "--out", "disturbed")[0] is None
     assert keisei(*arguments, "--out", "undisturbed")[0] is None
     assert games_in(tmp_path / "disturbed") == games_in(tmp_path / "undisturbed")
     assert in_files(tmp_path / "disturbed") == in_files(tmp_path / "undisturbed")
-    assert in_files(tmp_path / "disturbed").total() == 160
+    assert in_files(tmp_path / "disturbed").total() == 140
     assert report_in(tmp_path / "disturbed") == report_in(tmp_path / "undisturbed")
