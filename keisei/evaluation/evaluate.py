@@ -191,7 +191,7 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
     report["players"] = {identity: {"name": one.name, **one.facts} for identity, one in players.items()}
     ratings = contest.ratings()
     if ratings is None:
-        tell(f"no ratings: they begin at {ANCHOR}, and it has not played here")
+        tell(f"no ratings: they are counted from {ANCHOR}, which has not played here: --against {ANCHOR}")
         return
     names = {identity: one.name for identity, one in players.items()}
     tell(f"\n{format_table(ratings, names)}")
