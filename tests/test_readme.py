@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("checkpoints", "configuration", "engine", "parallel", "shogi", "training")
+PAGES = ("checkpoints", "configuration", "engine", "evaluation", "parallel", "shogi", "training")
 DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in PAGES)]
 BIN = Path(sys.executable).parent
 
