@@ -25,7 +25,7 @@ def small_run(path: Path, *steps: int, best: int | None = None) -> Path:
         with torch.no_grad():
             for number, weights in enumerate(trainer.agent.network.parameters()):
                 noise = torch.Generator().manual_seed(1000 * step + number)
-                weights.add_(torch.randn(weights.shape, generator=noise), alpha=0.05)
+                weights.add_(0.05 * torch.randn(weights.shape, generator=noise))
         trainer.steps = step
         save_checkpoint(path / "checkpoints", trainer.snapshot([games]))
     if best is not None:
@@ -53,9 +53,8 @@ def _in_child(folder: str, arguments: list[str]) -> None:
 def start_keisei(folder: Path, *arguments: str) -> BaseProcess:
     """Start the command in a process of its own, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["keisei.training.run"]
-    )  # as the tests of training, whose server it may be
+    # As the tests of training do, whose server it may be.
+    context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.rating_plot"])
     process = context.Process(target=_in_child, args=(str(folder), [*arguments]))
     process.start()
     return process
