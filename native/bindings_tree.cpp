@@ -26,40 +26,9 @@ double checked_weight(const char* name, double value) {
     return value;
 }
 
-// The trees with a mark for whoever uses them, so that a second thread is refused and not let into a data race.
-class SharedForest {
+class SharedForest : public Shared<Forest> {
 public:
-    explicit SharedForest(std::unique_ptr<Forest> forest) : forest_(std::move(forest)) {}
-
-    class Use {
-    public:
-        explicit Use(SharedForest& shared) : shared_(shared) {
-            if (shared.broken_) throw std::runtime_error("this search broke off in the middle of a step");
-            if (shared.busy_.exchange(true)) throw std::runtime_error("this search is in use by another thread");
-        }
-        ~Use() { shared_.busy_ = false; }
-        Use(const Use&) = delete;
-        Forest* operator->() const { return shared_.forest_.get(); }
-
-    private:
-        SharedForest& shared_;
-    };
-
-    // Works without the GIL. Should it fail half-way (memory), the trees are of no use any more.
-    template <class Work>
-    void change(Work&& work) {
-        try {
-            without_gil(work);
-        } catch (...) {
-            broken_ = true;
-            throw;
-        }
-    }
-
-private:
-    std::unique_ptr<Forest> forest_;
-    std::atomic<bool> busy_{false};
-    bool broken_ = false;
+    explicit SharedForest(std::unique_ptr<Forest> forest) : Shared(std::move(forest), "this search is") {}
 };
 using Use = SharedForest::Use;
 
