@@ -102,13 +102,15 @@ def main() -> None:
     parser.add_argument(
         "checkpoint", nargs="?", help="a run or a checkpoint; the untrained network if not given"
     )
-    where = parser.parse_args().checkpoint
+    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    arguments = parser.parse_args()
+    where = arguments.checkpoint
     keep_freed_memory()
-    torch.set_num_threads(cores())
+    torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         path = find_checkpoint(where) if where else untrained(Path(folder))
         agent = load_network(path).agent
-        print(f"{cores()} cores, {agent.parameters:,} parameters")
+        print(f"{cores()} cores, {agent.parameters:,} parameters, network on {arguments.threads} thread(s)")
         print(f"200 games against random    {match_with_random(agent)}", flush=True)
         for depth in range(1, 5):
             print(f"alpha-beta, depth {depth}, 1 thread {alpha_beta_speed(depth, 1)}", flush=True)

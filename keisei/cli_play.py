@@ -47,7 +47,9 @@ MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game i
 Seed = Annotated[
     int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")
 ]
-Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
+Threads = Annotated[
+    int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core, which pays for large networks.")
+]
 Device = Annotated[str, typer.Option(help="Of the networks: auto, cpu, cuda.")]
 
 
@@ -83,7 +85,7 @@ def evaluate(
         Path | None,
         typer.Option(help="Where results, games and report go.", show_default="evaluation in the run"),
     ] = None,
-    threads: Threads = 0,
+    threads: Threads = 1,
     device: Device = "cpu",
 ) -> None:
     """Play matches with a trained network, and rate it: Elo with 95 % intervals, the random player being 0.
@@ -141,7 +143,7 @@ def ladder(
     max_moves: MaxMoves = 512,
     seed: Seed = 1,
     out: Annotated[Path, typer.Option(help="Where results, games and report go.")] = Path("ladder"),
-    threads: Threads = 0,
+    threads: Threads = 1,
     device: Device = "cpu",
 ) -> None:
     """Rate many players against each other, with games where the ratings are least certain.
