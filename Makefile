@@ -17,7 +17,7 @@ VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[
 BUILT := $(VENV)/.built-$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build train test test-slow coverage lint bench test-engine referee sanitize tsan fuzz soak tools clean
+.PHONY: help build train test test-slow coverage lint bench test-engine referee chaos sanitize tsan fuzz soak tools clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,9 @@ $(BUILT): $(SOURCES)
 	@$(call PIP,$(VENV)) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
+chaos: $(BUILT)  ## two minutes of training while worker processes are killed and hang
+	$(VENV)/bin/pytest -m slow tests/training/test_parallel_chaos.py
+
 # Another program as the referee. It is under the GPL, so it has an environment of its own and is never imported.
 REFEREE := $(CURDIR)/build/referee
 referee: $(BUILT)  ## games under cshogi's referee, and against gpsusi; needs fairy-stockfish and gpsshogi
@@ -101,7 +104,8 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 # Capture by sys, not by file descriptor, which would swallow a sanitizer's report. ASan keeps what is freed for a while
 # and takes terabytes of addresses, so two tests do not fit.
 sanitize: $(SANITIZED)/.built  ## the rules' tests under ASan and UBSan
-	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core/test_policy_output_mapper.py
+	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core/test_policy_output_mapper.py \
+	  tests/evaluation/test_search.py tests/evaluation/test_search_player.py
 
 # Without Python, which is not built for it. Addresses are not randomised: ThreadSanitizer wants them in its own places.
 RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))

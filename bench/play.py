@@ -1,4 +1,4 @@
-"""Speed of play: python bench/play.py [RUN_OR_CHECKPOINT]
+"""Speed of play: GOMP_SPINCOUNT=5000 python bench/play.py [RUN_OR_CHECKPOINT]
 
 200 games of the network against the random player, alpha-beta's moves a second by depth, visits a second of
 the search for one game and for many, and how soon the USI engine answers. Without a checkpoint the default

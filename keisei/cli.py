@@ -221,17 +221,26 @@ def plot(
         Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
     ] = None,
 ) -> None:
-    """Draw the curves of a run, or of several runs over each other. Ratings are drawn by train and evaluate.
+    """Draw the curves of a run and of its rating, or the curves of several runs over each other.
 
     keisei plot runs/first
 
     keisei plot runs/seed1 runs/seed2 --out seeds.svg
     """
-    from keisei.training.plot import plot_run, plot_runs  # here: matplotlib would slow every other command
+    from keisei.training.plot import (  # here: matplotlib would slow every other command
+        plot_rating,
+        plot_run,
+        plot_runs,
+    )
 
     if out is None and len(runs) > 1:
         raise typer.BadParameter(f"--out is missing: expected a file for the picture of {len(runs)} runs")
-    print(plot_run(runs[0]) if out is None else plot_runs(runs, out))
+    if out is not None:
+        print(plot_runs(runs, out))
+        return
+    print(plot_run(runs[0]))
+    if (ratings := plot_rating(runs[0])) is not None:
+        print(ratings)
 
 
 for command in (cli_play.evaluate, cli_play.ladder, cli_play.usi, cli_play.play, cli_play.export):

@@ -130,7 +130,9 @@ def ladder(
     precision: Annotated[
         float, typer.Option(min=1, help="Stop when all 95 % intervals are at most ± so many Elo.")
     ] = 60.0,
-    minutes: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop after so many minutes.", show_default="no limit")
+    ] = None,
     built_in: Annotated[
         bool, typer.Option(help="Rate random, greedy, material and alphabeta-1 to -3 too.")
     ] = True,
@@ -166,13 +168,15 @@ def ladder(
 def usi(
     where: Where,
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option's default, such as Visits=400.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option's default; may be given several times."),
     ] = None,
 ) -> None:
     """Be a USI engine, for a shogi GUI or another program: commands on standard input, answers on output.
 
     keisei usi runs/first --option Visits=400
     """
+    let_threads_sleep()
     from keisei.usi.main import main
 
     raise typer.Exit(main(where, _named(option or [])))
@@ -185,7 +189,7 @@ def play(
         int, typer.Option(min=0, help="How much the network searches for a move; 0 is its policy alone.")
     ] = 400,
     sfen: Annotated[str | None, typer.Option(help="The position to begin with.")] = None,
-    handicap: Annotated[str | None, typer.Option(help="What White gives: lance, rook, 2-piece.")] = None,
+    handicap: Annotated[str | None, typer.Option(help="What White gives, such as lance or 2-piece.")] = None,
     declaration: Annotated[str, typer.Option(help="Wins by declaration: 27, 24, try or off.")] = "27",
     max_moves: MaxMoves = 512,
     save: Annotated[Path | None, typer.Option(help="Write the game here: .kif, .csa or .usi.")] = None,

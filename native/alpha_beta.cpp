@@ -24,6 +24,16 @@ int gain(const Position& pos, Move m) {
     return won;
 }
 
+// What the side to move has more than the other, in pawns, hands included.
+int material_balance(const Position& pos) {
+    int balance[2] = {0, 0};
+    for (Color c : {BLACK, WHITE}) {
+        for_each(pos.pieces(c), [&](Square s) { balance[c] += PIECE_VALUES[type_of(pos.piece_on(s))]; });
+        for (int t = PAWN; t <= ROOK; ++t) balance[c] += PIECE_VALUES[t] * pos.hand(c).count(PieceType(t));
+    }
+    return balance[pos.side()] - balance[~pos.side()];
+}
+
 PieceType mover(const Position& pos, Move m) { return m.is_drop() ? m.dropped() : type_of(pos.piece_on(m.from())); }
 
 struct RatedMove {
@@ -184,21 +194,12 @@ Choice Search::choose(uint64_t seed) {
     for (size_t left = moves.size(); left > 0 && !stopped_; --left) {
         std::swap(moves[left - 1], moves[random.below(uint32_t(left))]);
         const RatedMove& m = moves[left - 1];
-        if (m.rank >= best && after(m, limits_.depth, 0, balance, best - 1, best) >= best) return {m.move, best, nodes_};
+        if (m.rank >= best && after(m, limits_.depth, 0, balance, best - 1, best) >= best) return {m.move, best};
     }
-    return {moves[0].move, best, nodes_};  // stopped
+    return {moves[0].move, best};  // stopped
 }
 
 }  // namespace
-
-int material_balance(const Position& pos) {
-    int balance[2] = {0, 0};
-    for (Color c : {BLACK, WHITE}) {
-        for_each(pos.pieces(c), [&](Square s) { balance[c] += PIECE_VALUES[type_of(pos.piece_on(s))]; });
-        for (int t = PAWN; t <= ROOK; ++t) balance[c] += PIECE_VALUES[t] * pos.hand(c).count(PieceType(t));
-    }
-    return balance[pos.side()] - balance[~pos.side()];
-}
 
 Choice alpha_beta(const Game& game, SearchLimits limits, uint64_t seed, const std::function<bool()>& stop) {
     return std::make_unique<Search>(game, limits, stop)->choose(seed);  // too large for the stack of a thread

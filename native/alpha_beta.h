@@ -30,12 +30,8 @@ constexpr int MAX_QUIET_PLIES = 8;
 
 struct Choice {
     Move move;
-    int score = 0;       // the value of the game at the depth asked for
-    uint64_t nodes = 0;  // positions looked at
+    int score = 0;  // the value of the game at the depth asked for
 };
-
-// What the side to move has more than the other, in pawns, hands included.
-int material_balance(const Position& pos);
 
 // How far to look: depth 1 to MAX_SEARCH_DEPTH, quiet_plies 0 to MAX_QUIET_PLIES.
 struct SearchLimits {

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <climits>
 #include <exception>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "game.h"
@@ -116,6 +118,46 @@ private:
     unsigned long main_;
     std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::now() + INTERVAL;
     std::atomic<bool> seen_{false};
+};
+
+// An object of Python's with a mark for whoever uses it, so that a second thread is refused and not let into a data race.
+template <class T>
+class Shared {
+public:
+    class Use {
+    public:
+        explicit Use(Shared& shared) : shared_(shared) {
+            if (shared.broken_) throw std::runtime_error(shared.name_ + " broken off in the middle of a step");
+            if (shared.busy_.exchange(true)) throw std::runtime_error(shared.name_ + " in use by another thread");
+        }
+        ~Use() { shared_.busy_ = false; }
+        Use(const Use&) = delete;
+        T* operator->() const { return shared_.object_.get(); }
+
+    private:
+        Shared& shared_;
+    };
+
+    // Works without the GIL. Should it fail half-way (memory), the object is of no use any more.
+    template <class Work>
+    void change(Work&& work) {
+        try {
+            without_gil(work);
+        } catch (...) {
+            broken_ = true;
+            throw;
+        }
+    }
+
+protected:
+    Shared(std::unique_ptr<T> object, const char* name) : object_(std::move(object)), name_(name) {}
+
+    std::unique_ptr<T> object_;
+
+private:
+    std::string name_;
+    std::atomic<bool> busy_{false};
+    bool broken_ = false;
 };
 
 void bind_encoding(nb::module_& m);

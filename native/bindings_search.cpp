@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "alpha_beta.h"
@@ -31,6 +33,17 @@ std::vector<Game> copy_games(nb::sequence games, const std::vector<uint64_t>& se
     return copies;
 }
 
+// Counts one less when it goes, also by an exception.
+class Countdown {
+public:
+    explicit Countdown(std::atomic<int>& left) : left_(left) {}
+    ~Countdown() { --left_; }
+    Countdown(const Countdown&) = delete;
+
+private:
+    std::atomic<int>& left_;
+};
+
 nb::list search_games(nb::sequence games, int depth, const std::vector<uint64_t>& seeds, int threads, int quiet_plies) {
     const SearchLimits limits{checked("depth", depth, 1, MAX_SEARCH_DEPTH),
                               checked("quiet_plies", quiet_plies, 0, MAX_QUIET_PLIES)};
@@ -42,9 +55,14 @@ nb::list search_games(nb::sequence games, int depth, const std::vector<uint64_t>
     without_gil([&] {
         ThreadTeam team(std::clamp(count, 1, threads));
         std::atomic<int> next{0};  // one game may take a hundred times as long as another: each thread takes the next
+        std::atomic<int> left{count};
         team.run(team.size(), [&](int, int) {
-            for (int i; (i = next++) < count && !stop();)
+            for (int i; (i = next++) < count && !stop();) {
+                const Countdown game(left);
                 choices[size_t(i)] = alpha_beta(copies[size_t(i)], limits, seeds[size_t(i)], std::ref(stop));
+            }
+            // The main thread alone hears of Ctrl-C: it listens until the last game of the others is done.
+            while (left > 0 && !stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         });
     });
     stop.rethrow();

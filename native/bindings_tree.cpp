@@ -1,6 +1,5 @@
 // The search trees and the mate search for Python: games in, arrays of the caller's in and out, work without the GIL.
 #include <atomic>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -20,53 +19,24 @@ const Game& to_game(nb::handle object, const std::string& name) {
     return game;
 }
 
-double checked_number(const char* name, double value) {
-    if (!(value >= 0 && std::isfinite(value)))
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected a finite number, at least 0");
+// So that no score of a move is infinite, whatever the priors and visits.
+double checked_weight(const char* name, double value) {
+    if (!(value >= 0 && value <= 1e6))
+        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected 0 to 1000000");
     return value;
 }
 
-// The trees with a mark for whoever uses them, so that a second thread is refused and not let into a data race.
-class SharedForest {
+class SharedForest : public Shared<Forest> {
 public:
-    explicit SharedForest(std::unique_ptr<Forest> forest) : forest_(std::move(forest)) {}
-
-    class Use {
-    public:
-        explicit Use(SharedForest& shared) : shared_(shared) {
-            if (shared.broken_) throw std::runtime_error("this search broke off in the middle of a step");
-            if (shared.busy_.exchange(true)) throw std::runtime_error("this search is in use by another thread");
-        }
-        ~Use() { shared_.busy_ = false; }
-        Use(const Use&) = delete;
-        Forest* operator->() const { return shared_.forest_.get(); }
-
-    private:
-        SharedForest& shared_;
-    };
-
-    // Works without the GIL. Should it fail half-way (memory), the trees are of no use any more.
-    template <class Work>
-    void change(Work&& work) {
-        try {
-            without_gil(work);
-        } catch (...) {
-            broken_ = true;
-            throw;
-        }
-    }
-
-private:
-    std::unique_ptr<Forest> forest_;
-    std::atomic<bool> busy_{false};
-    bool broken_ = false;
+    explicit SharedForest(std::unique_ptr<Forest> forest) : Shared(std::move(forest), "this search is") {}
 };
 using Use = SharedForest::Use;
 
-void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes, int threads) {
+void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes,
+                 int threads) {
     TreeSettings settings;
-    settings.c_puct = checked_number("c_puct", c_puct);
-    settings.fpu = checked_number("fpu", fpu);
+    settings.c_puct = checked_weight("c_puct", c_puct);
+    settings.fpu = checked_weight("fpu", fpu);
     settings.leaves = checked("leaves", leaves, 1, 1024);
     settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
     checked("threads", threads, 1);
@@ -114,7 +84,8 @@ void expand_leaves(SharedForest& self, nb::handle priors, nb::handle values) {
 nb::tuple tree_result(SharedForest& self, int index, int count) {
     const Use forest(self);
     if (index < 0 || index >= forest->size())
-        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " + std::to_string(forest->size() - 1)).c_str());
+        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " +
+                               std::to_string(forest->size() - 1)).c_str());
     const Tree& tree = forest->tree(index);
     nb::list lines;
     for (const TreeLine& line : tree.lines(checked("multipv", count, 1)))
@@ -127,7 +98,8 @@ nb::tuple tree_result(SharedForest& self, int index, int count) {
 class Patience {
 public:
     Patience(std::optional<double> seconds, nb::object should_stop) : should_stop_(std::move(should_stop)) {
-        if (seconds) deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+        using std::chrono::duration, std::chrono::duration_cast;
+        if (seconds) deadline_ = start_ + duration_cast<Clock::duration>(duration<double>(*seconds));
         next_ = start_ + PAUSE;
     }
     bool is_over() {
@@ -174,7 +146,8 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 
 void bind_tree(nb::module_& m) {
     nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.shogi.trees is its face.")
-        .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a, "threads"_a)
+        .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
+             "threads"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })
         .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand_leaves, "priors"_a, "values"_a)

@@ -156,45 +156,14 @@ nb::object move_of_action(int64_t action, int turn) {
     return move_object(move_of(int(action), to_color(turn)));
 }
 
-// The games with a mark for whoever uses them, so that a second thread is refused and not let into a data race.
-class SharedGames {
+class SharedGames : public Shared<VectorGames> {
 public:
-    explicit SharedGames(std::unique_ptr<VectorGames> games) : games_(std::move(games)) {}
-
-    class Use {
-    public:
-        explicit Use(SharedGames& shared) : shared_(shared) {
-            if (shared.broken_) throw std::runtime_error("these games broke off in the middle of a step");
-            if (shared.busy_.exchange(true)) throw std::runtime_error("these games are in use by another thread");
-        }
-        ~Use() { shared_.busy_ = false; }
-        Use(const Use&) = delete;
-        VectorGames* operator->() const { return shared_.games_.get(); }
-
-    private:
-        SharedGames& shared_;
-    };
+    explicit SharedGames(std::unique_ptr<VectorGames> games) : Shared(std::move(games), "these games are") {}
 
     // What never changes.
-    int slots() const { return games_->slots(); }
-    int threads() const { return games_->threads(); }
-    const Rules& rules() const { return games_->plan().rules; }
-
-    // Plays without the GIL. Should it fail half-way (memory), the games are of no use any more.
-    template <class Work>
-    void change(Work&& work) {
-        try {
-            without_gil(work);
-        } catch (...) {
-            broken_ = true;
-            throw;
-        }
-    }
-
-private:
-    std::unique_ptr<VectorGames> games_;
-    std::atomic<bool> busy_{false};
-    bool broken_ = false;
+    int slots() const { return object_->slots(); }
+    int threads() const { return object_->threads(); }
+    const Rules& rules() const { return object_->plan().rules; }
 };
 using Use = SharedGames::Use;
 

@@ -1,12 +1,16 @@
-// Depth-first proof-number search (Nagai's df-pn) with weak proof numbers (the largest of a sum instead of the sum, as
-// positions meet again), over a table of all positions that were looked into.
+// Two searches take turns over one table of positions, each with twice the nodes of its last turn.
 //
-// A position that stands on the path already counts as a failure of the attacker. Who mates needs no repetition, so a
-// proof is a proof on every path. A disproof may hold on its own path only (the graph-history problem); therefore one is
-// believed only when the positions that it rests on form a whole that the attacker cannot leave: see stands().
+// ProofSearch is Nagai's depth-first proof-number search (df-pn) with weak proof numbers (the largest of a sum instead
+// of the sum, as positions meet again). A position that stands on the path already counts as a failure of the attacker.
+// Who mates needs no repetition, so a proof is a proof on every path; a disproof may hold on its own path only (the
+// graph-history problem), and is no more than advice.
+//
+// Fortress is what disproves: positions such that each check has a reply that leads back to one of them.
 #include "mate.h"
 
 #include <algorithm>
+#include <deque>
+#include <memory_resource>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,8 +30,10 @@ std::optional<Move> mate_in_one(Position pos, const MoveList& legal) {
 namespace {
 
 constexpr uint32_t INFINITE = 1u << 30;
-constexpr int MAX_DEPTH = 1000;  // plies of recursion, of which each has a frame of a few hundred bytes
+constexpr int MAX_DEPTH = 500;  // plies: such a chase leads nowhere, and the recursion has an end
 constexpr int STOP_INTERVAL = 256;
+constexpr int64_t FIRST_TURN = 2000;  // nodes
+constexpr size_t MAX_PLACES = 30'000;  // of a fortress, about 1.5 KB each
 
 // How far a position is from being decided: for the side to move, and then against it. Won: 0 and INFINITE.
 struct Numbers {
@@ -43,6 +49,24 @@ struct Entry {
     bool on_path = false;
 };
 
+// All positions that were looked into. In many parts, so that none takes long to grow, and thrown away as a whole: the
+// limits of time are to be kept.
+class Table {
+public:
+    Entry& operator[](uint64_t key) { return parts_[key % PARTS][key]; }  // stays in its place
+    const Entry* find(uint64_t key) const {
+        const auto& part = parts_[key % PARTS];
+        const auto found = part.find(key);
+        return found == part.end() ? nullptr : &found->second;
+    }
+
+private:
+    // Not a power of two: the parts take their buckets from the same key.
+    static constexpr size_t PARTS = 1021;
+    std::pmr::monotonic_buffer_resource memory_;
+    std::pmr::vector<std::pmr::unordered_map<uint64_t, Entry>> parts_{PARTS, &memory_};
+};
+
 // A move and the position behind it; first is what is thought of it until it is in the table.
 struct Child {
     Move move;
@@ -51,10 +75,11 @@ struct Child {
     bool fixed = false;  // decided without the table: mate, or an end that is none
 };
 
-class MateSearch {
+// What both searches share: the position, the rules that end a game, the table, and the limits.
+class Board {
 public:
-    MateSearch(const Game& game, const MateLimits& limits)
-        : limits_(limits), pos_(game.position()), attacker_(pos_.side()),
+    Board(const Game& game, const MateLimits& limits)
+        : pos(game.position()), limits_(limits), attacker_(pos.side()),
           try_rule_(game.rules().declaration == Declaration::TRY) {
         Game past = game;
         for (std::unordered_map<uint64_t, int> times; ; past.pop()) {
@@ -63,75 +88,135 @@ public:
         }
     }
 
-    MateAnswer answer(int max_plies) {
-        while (!stopped_) {
-            search(INFINITE, INFINITE, 0);
-            const Numbers root = table_[pos_.key()].numbers;
-            if (root.won()) {
-                std::vector<Move> line = mating_line();
-                if (int(line.size()) > max_plies) break;
-                return {MateAnswer::MATE, std::move(line), nodes_};
-            }
-            if (root.lost() && stands()) return {MateAnswer::NO_MATE, {}, nodes_};
-        }
-        return {MateAnswer::UNKNOWN, {}, nodes_};
-    }
+    bool attacking() const { return pos.side() == attacker_; }
+    bool stopped() const { return stopped_; }
 
-private:
-    bool attacking() const { return pos_.side() == attacker_; }
-    Numbers failure() const { return attacking() ? LOST : WON; }  // of the attacker, for the side to move
-
-    void count_node() {
-        if (++nodes_ > limits_.max_nodes) stopped_ = true;
-        else if (nodes_ % STOP_INTERVAL == 0 && limits_.stop && limits_.stop()) stopped_ = true;
-    }
-
-    // The game is over here, or as good as over, without a mate.
-    bool is_dead_end() const {
-        if (worn_out_.contains(pos_.key())) return true;
-        return try_rule_ && (pos_.king(BLACK) == TRY_SQUARE[BLACK] || pos_.king(WHITE) == TRY_SQUARE[WHITE]);
+    // A turn of so many nodes; spend() counts one, and is false when the turn or all is over.
+    void begin_turn(int64_t nodes) { turn_end_ = nodes_ + std::min(nodes, limits_.max_nodes - nodes_); }
+    bool in_turn() const { return !stopped_ && nodes_ < turn_end_; }
+    bool spend() {
+        if (nodes_ >= limits_.max_nodes) stopped_ = true;
+        if (!in_turn()) return false;
+        if (++nodes_ % STOP_INTERVAL == 0 && limits_.stop && limits_.stop()) stopped_ = true;
+        return !stopped_;
     }
 
     // The attacker's checks, or the defender's replies.
     std::vector<Child> children() {
         MoveList legal;
-        generate_legal(pos_, legal);
+        generate_legal(pos, legal);
         std::vector<Child> found;
         const bool checks_only = attacking();
         for (Move m : legal) {
             Undo undo;
-            pos_.do_move(m, undo);
-            if (!checks_only || pos_.in_check()) {
-                Child child{m, pos_.key(), {}};
-                const int replies = checks_only ? count_legal(pos_) : 1;
+            pos.do_move(m, undo);
+            if (!checks_only || pos.in_check()) {
+                Child child{m, pos.key(), {}};
+                const int replies = checks_only ? count_legal(pos) : 1;
                 if (replies == 0) child.first = LOST;
-                else if (is_dead_end()) child.first = failure();
+                else if (is_dead_end()) child.first = attacking() ? LOST : WON;
                 else child.first.to_lose = uint32_t(replies);
                 child.fixed = child.first.won() || child.first.lost();
                 found.push_back(child);
             }
-            pos_.undo_move(m, undo);
+            pos.undo_move(m, undo);
         }
         return found;
     }
 
-    const Entry* known(const Child& child) const {
-        const auto found = child.fixed ? table_.end() : table_.find(child.key);
-        return found == table_.end() ? nullptr : &found->second;
-    }
-
-    // As the child's side to move sees it, which is not the one to move now.
+    // Of a child, as its own side to move sees it.
     Numbers numbers_of(const Child& child) const {
         const Entry* entry = known(child);
         if (!entry) return child.first;
         if (entry->on_path) return attacking() ? WON : LOST;
         return entry->numbers;
     }
+    // Is the attacker's mate behind this move proven?
+    bool mated(const Child& child) const { return attacking() ? numbers_of(child).lost() : numbers_of(child).won(); }
+
+    // Plies to the mate if it is proven behind all replies, or behind some checks: the longest, or the shortest.
+    int length(const std::vector<Child>& children) const {
+        int best = -1;
+        for (const Child& child : children) {
+            if (!mated(child)) continue;
+            const int there = length_of(child);
+            if (best < 0 || (attacking() ? there < best : there > best)) best = there;
+        }
+        return best + 1;
+    }
+
+    // One way from here to the mate that is proven.
+    std::vector<Move> mating_line() {
+        std::vector<Move> line;
+        std::vector<Undo> undos;
+        for (std::vector<Child> all = children(); !all.empty(); all = children()) {
+            const int left = length(all) - 1;
+            const auto chosen = std::find_if(all.begin(), all.end(), [&](const Child& child) {
+                return mated(child) && length_of(child) == left;
+            });
+            line.push_back(chosen->move);
+            pos.do_move(chosen->move, undos.emplace_back());
+        }
+        for (size_t i = line.size(); i-- > 0;) pos.undo_move(line[i], undos[i]);
+        return line;
+    }
+
+    Position pos;
+    Table table;
+
+private:
+    // The game is over here, or as good as over, without a mate.
+    bool is_dead_end() const {
+        if (worn_out_.contains(pos.key())) return true;
+        return try_rule_ && (pos.king(BLACK) == TRY_SQUARE[BLACK] || pos.king(WHITE) == TRY_SQUARE[WHITE]);
+    }
+    const Entry* known(const Child& child) const {
+        return child.fixed ? nullptr : table.find(child.key);
+    }
     int length_of(const Child& child) const {
         const Entry* entry = known(child);
         return entry ? entry->length : 0;
     }
 
+    const MateLimits& limits_;
+    const Color attacker_;
+    const bool try_rule_;
+    std::unordered_set<uint64_t> worn_out_;  // stood three times already: once more ends the game
+    int64_t nodes_ = 0, turn_end_ = 0;
+    bool stopped_ = false;
+};
+
+class ProofSearch {
+public:
+    explicit ProofSearch(Board& board) : board_(board) {}
+
+    // Looks into the position until one of its numbers reaches its limit, or the turn is over.
+    void search(uint32_t limit_to_win = INFINITE, uint32_t limit_to_lose = INFINITE, int depth = 0) {
+        if (!board_.spend()) return;
+        Entry& entry = board_.table[board_.pos.key()];
+        if (depth == MAX_DEPTH) {
+            entry.numbers = board_.attacking() ? LOST : WON;  // advice, like every disproof here
+            return;
+        }
+        entry.on_path = true;
+        const std::vector<Child> children = board_.children();
+        while (true) {
+            const Summary sum = summary(children);
+            entry.numbers = sum.numbers;
+            if (sum.numbers.to_win >= limit_to_win || sum.numbers.to_lose >= limit_to_lose || !board_.in_turn()) break;
+            Undo undo;
+            const Move move = children[sum.best].move;
+            board_.pos.do_move(move, undo);
+            // A quarter more than the next best child's, so as not to go to and fro for every step.
+            search(limit_to_lose - sum.open + 1, std::min(limit_to_win, sum.second + 1 + sum.second / 4), depth + 1);
+            board_.pos.undo_move(move, undo);
+        }
+        entry.on_path = false;
+        const bool mated = board_.attacking() ? entry.numbers.won() : entry.numbers.lost();
+        if (mated) entry.length = uint16_t(board_.length(children));
+    }
+
+private:
     struct Summary {
         Numbers numbers{INFINITE, 0};
         size_t best = 0;
@@ -143,7 +228,7 @@ private:
         Summary sum;
         uint32_t hardest = 0;
         for (size_t i = 0; i < children.size(); ++i) {
-            const Numbers child = numbers_of(children[i]);
+            const Numbers child = board_.numbers_of(children[i]);
             if (child.to_lose < sum.numbers.to_win) {
                 sum.second = sum.numbers.to_win;
                 sum.numbers.to_win = child.to_lose;
@@ -154,121 +239,173 @@ private:
             hardest = std::max(hardest, child.to_win);
             sum.open += child.to_win > 0;
         }
-        sum.numbers.to_lose = hardest == INFINITE ? INFINITE : sum.open ? std::min(hardest + sum.open - 1, INFINITE - 1) : 0;
+        const uint32_t sum_to_lose = sum.open ? hardest + sum.open - 1 : 0;
+        sum.numbers.to_lose = hardest == INFINITE ? INFINITE : std::min(sum_to_lose, INFINITE - 1);
         return sum;
     }
 
-    // Looks into the position until one of its numbers reaches its limit.
-    void search(uint32_t limit_to_win, uint32_t limit_to_lose, int depth) {
-        count_node();
-        if (depth > MAX_DEPTH) stopped_ = true;
-        if (stopped_) return;
-        Entry& entry = table_[pos_.key()];  // stays in its place
-        entry.on_path = true;
-        const std::vector<Child> all = children();
-        while (true) {
-            const Summary sum = summary(all);
-            if (!stopped_) entry.numbers = sum.numbers;
-            if (stopped_ || sum.numbers.to_win >= limit_to_win || sum.numbers.to_lose >= limit_to_lose) break;
-            Undo undo;
-            const Move move = all[sum.best].move;
-            pos_.do_move(move, undo);
-            search(limit_to_lose - sum.open + 1, std::min(limit_to_win, sum.second + 1), depth + 1);
-            pos_.undo_move(move, undo);
-        }
-        entry.on_path = false;
-        if (attacking() ? entry.numbers.won() : entry.numbers.lost()) entry.length = uint16_t(best_length(all) + 1);
+    Board& board_;
+};
+
+// The defender has one reply in mind to each check, until that is proven to be mated; then the next one. When all
+// positions that these replies lead to have been looked at, the attacker can only go round among them for ever.
+class Fortress {
+public:
+    explicit Fortress(Board& board) : board_(board), root_(board.pos) {
+        place_of_board();
+        queue_.push_back(ROOT);
     }
 
-    // Of a won position: the attacker's shortest way, the defender's longest.
-    int best_length(const std::vector<Child>& children) const {
-        int best = -1;
-        for (const Child& child : children) {
-            if (attacking() && !numbers_of(child).lost()) continue;
-            const int length = length_of(child);
-            if (best < 0 || (attacking() ? length < best : length > best)) best = length;
+    // Builds until it is closed (true), or the root is won, the turn over, or the fortress too large.
+    bool holds() {
+        while (!queue_.empty() && !places_[ROOT].won && !too_large() && board_.spend()) {
+            const size_t at = queue_.front();
+            queue_.pop_front();
+            places_[at].queued = false;
+            if (at == ROOT || is_used(at)) look_at(at);
         }
-        return best;
+        board_.pos = root_;
+        return queue_.empty() && !places_[ROOT].won;
+    }
+    bool too_large() const { return places_.size() > MAX_PLACES; }
+
+private:
+    static constexpr size_t ROOT = 0;
+
+    struct Check {
+        Move move;
+        std::vector<Move> replies;  // that may hold; the last one is in mind
+        size_t leads_to = ROOT;     // with that reply
+    };
+    struct User {
+        size_t place, check;
+    };
+    // A position with the attacker to move.
+    struct Place {
+        Position pos;
+        std::vector<Check> checks;
+        std::vector<User> users;  // checks that have, or had, this place in mind
+        bool looked_at = false, queued = false, won = false;
+    };
+
+    size_t place_of_board() {
+        const auto [found, is_new] = index_.try_emplace(board_.pos.key(), places_.size());
+        if (is_new) places_.push_back(Place{board_.pos, {}, {}});
+        return found->second;
     }
 
-    std::vector<Move> mating_line() {
-        std::vector<Move> line;
-        std::vector<Undo> undos;
-        for (std::vector<Child> all = children(); !all.empty(); all = children()) {
-            const int wanted = best_length(all);
-            const auto chosen = std::find_if(all.begin(), all.end(), [&](const Child& child) {
-                return (!attacking() || numbers_of(child).lost()) && length_of(child) == wanted;
-            });
-            line.push_back(chosen->move);
-            pos_.do_move(chosen->move, undos.emplace_back());
-        }
-        for (size_t i = line.size(); i-- > 0;) pos_.undo_move(line[i], undos[i]);
-        return line;
+    bool has_in_mind(const User& user, size_t at) const {
+        const Place& place = places_[user.place];
+        return !place.won && place.checks[user.check].leads_to == at;
+    }
+    bool is_used(size_t at) const {
+        const std::vector<User>& users = places_[at].users;
+        return std::any_of(users.begin(), users.end(), [&](const User& user) { return has_in_mind(user, at); });
     }
 
-    // Does the disproof of the root rest on nothing but disproofs? From every position that it uses, each check must
-    // have a reply to another one of them: then the attacker goes round among them for ever. What does not rest so is
-    // forgotten, and the search goes on.
-    bool stands() {
-        const Position root = pos_;
-        bool sound = false;
-        while (!sound && !stopped_ && table_[root.key()].numbers.lost()) {
-            sound = true;
-            std::unordered_set<uint64_t> seen{root.key()};
-            std::vector<Position> open{root};
-            while (!open.empty() && !stopped_) {
-                count_node();
-                pos_ = open.back();
-                open.pop_back();
-                if (rests(seen, open)) continue;
-                table_[pos_.key()].numbers = Numbers{};
-                sound = false;
+    void look_at(size_t at) {
+        places_[at].looked_at = true;
+        board_.pos = places_[at].pos;
+        std::vector<Check> checks;
+        for (const Child& child : board_.children()) {
+            if (board_.mated(child)) return win(at);
+            if (!child.fixed) prepare(child.move, checks);
+        }
+        places_[at].checks = std::move(checks);
+        for (size_t i = 0; i < places_[at].checks.size(); ++i)
+            if (!think_again(at, i)) return win(at);
+    }
+
+    // Adds a check with its replies, those last that the other search believes in; none if one ends the game.
+    void prepare(Move move, std::vector<Check>& checks) {
+        Undo undo;
+        board_.pos.do_move(move, undo);
+        std::vector<Child> replies = board_.children();
+        board_.pos.undo_move(move, undo);
+        if (std::any_of(replies.begin(), replies.end(), [](const Child& reply) { return reply.fixed; })) return;
+        std::stable_partition(replies.begin(), replies.end(),
+                              [&](const Child& reply) { return !board_.numbers_of(reply).lost(); });
+        Check check{move, {}};
+        for (const Child& reply : replies) check.replies.push_back(reply.move);
+        checks.push_back(std::move(check));
+    }
+
+    // Finds a reply to a check that is not mated; false, and the mate is in the table, if there is none.
+    bool think_again(size_t at, size_t i) {
+        Undo undo;
+        while (!places_[at].checks[i].replies.empty()) {
+            Check& check = places_[at].checks[i];
+            board_.pos = places_[at].pos;
+            board_.pos.do_move(check.move, undo);
+            board_.pos.do_move(check.replies.back(), undo);
+            const Entry* known = board_.table.find(board_.pos.key());
+            if (!known || !known->numbers.won()) {
+                const size_t to = check.leads_to = place_of_board();
+                Place& place = places_[to];
+                place.users.push_back({at, i});
+                if (!place.looked_at && !place.queued) queue_.push_back(to);
+                place.queued = !place.looked_at;
+                return true;
+            }
+            check.replies.pop_back();
+        }
+        board_.pos = places_[at].pos;
+        board_.pos.do_move(places_[at].checks[i].move, undo);
+        enter(LOST);
+        return false;
+    }
+
+    // The position of the board is decided, by its children.
+    void enter(Numbers numbers) {
+        const int length = board_.length(board_.children());
+        board_.table[board_.pos.key()] = Entry{numbers, uint16_t(length), false};
+    }
+
+    // A place is won by the attacker, and perhaps others with it.
+    void win(size_t first) {
+        std::vector<size_t> won{first};
+        while (!won.empty()) {
+            const size_t at = won.back();
+            won.pop_back();
+            if (places_[at].won) continue;
+            places_[at].won = true;
+            board_.pos = places_[at].pos;
+            enter(WON);
+            for (size_t i = 0; i < places_[at].users.size(); ++i) {
+                const User user = places_[at].users[i];
+                if (has_in_mind(user, at) && !think_again(user.place, user.check)) won.push_back(user.place);
             }
         }
-        pos_ = root;
-        return sound && !stopped_ && table_[root.key()].numbers.lost();
     }
 
-    // Has each check a reply that leads to a disproved position? New ones of these are to be looked at too.
-    bool rests(std::unordered_set<uint64_t>& seen, std::vector<Position>& open) {
-        bool all_answered = true;
-        for (const Child& check : children()) {
-            if (check.first.lost()) return false;
-            if (check.fixed) continue;
-            Undo undo;
-            pos_.do_move(check.move, undo);
-            const std::vector<Child> replies = children();
-            const auto good = std::find_if(replies.begin(), replies.end(), [&](const Child& reply) {
-                return numbers_of(reply).lost();
-            });
-            const bool found = good != replies.end();
-            if (found && !good->fixed && seen.insert(good->key).second) {
-                Undo inner;
-                pos_.do_move(good->move, inner);
-                open.push_back(pos_);
-                pos_.undo_move(good->move, inner);
-            }
-            if (!found) table_[check.key].numbers = Numbers{};
-            all_answered &= found;
-            pos_.undo_move(check.move, undo);
-        }
-        return all_answered;
-    }
-
-    const MateLimits& limits_;
-    Position pos_;
-    const Color attacker_;
-    const bool try_rule_;
-    std::unordered_set<uint64_t> worn_out_;  // stood three times already: once more ends the game
-    std::unordered_map<uint64_t, Entry> table_;
-    int64_t nodes_ = 0;
-    bool stopped_ = false;
+    Board& board_;
+    const Position root_;
+    std::deque<Place> places_;  // each stays in its place
+    std::unordered_map<uint64_t, size_t> index_;
+    std::deque<size_t> queue_;
 };
 
 }  // namespace
 
 MateAnswer find_mate(const Game& game, const MateLimits& limits) {
-    return MateSearch(game, limits).answer(game.rules().max_moves - game.position().ply());
+    Board board(game, limits);
+    const Entry& root = board.table[board.pos.key()];
+    bool too_large = false;
+    for (int64_t turn = FIRST_TURN; !board.stopped() && !root.numbers.won(); turn *= 2) {
+        board.begin_turn(turn);
+        if (!root.numbers.lost()) ProofSearch(board).search();
+        if (root.numbers.won() || (too_large && !root.numbers.lost())) continue;
+        board.begin_turn(root.numbers.lost() ? limits.max_nodes : turn / 2);
+        Fortress fortress(board);
+        if (fortress.holds()) return {MateAnswer::NO_MATE, {}};
+        too_large = fortress.too_large();
+        if (too_large && root.numbers.lost()) break;  // with the best of advice
+    }
+    if (!root.numbers.won()) return {MateAnswer::UNKNOWN, {}};
+    std::vector<Move> line = board.mating_line();
+    const bool in_time = int(line.size()) <= game.rules().max_moves - game.position().ply();
+    if (!in_time) return {MateAnswer::UNKNOWN, {}};
+    return {MateAnswer::MATE, std::move(line)};
 }
 
 }  // namespace keisei

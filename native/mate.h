@@ -20,10 +20,9 @@ struct MateAnswer {
     enum Kind : uint8_t {
         MATE,     // forced: `line` is one way, the defender choosing a longest of the replies that were found
         NO_MATE,  // for certain: no sequence of checks forces a mate
-        UNKNOWN   // the limits came first
+        UNKNOWN   // the limits came first, or the proof that there is none would take too much room
     } kind = UNKNOWN;
     std::vector<Move> line;
-    int64_t nodes = 0;
 };
 
 // Can the side to move force mate, giving check with every move? The game must not be over. The line need not be the

@@ -160,15 +160,13 @@ void Tree::wait(uint32_t leaf) {
     for (uint32_t at = leaf; at != NONE; at = nodes_[at].parent) ++nodes_[at].passing;
 }
 
-// Counts a visit of this value for a node and all above it. On the way up, proofs are drawn; from a proven node on, the
-// value is the proven one.
+// Counts a visit of this value for a node and all above it, and draws the proofs that follow from it.
 void Tree::back_up(uint32_t from, double value) {
     bool child_proven = false;
     for (uint32_t at = from; at != NONE; at = nodes_[at].parent, value = -value) {
         Node& node = nodes_[at];
         if (child_proven) prove(node);
         child_proven = node.result == Verdict::WIN || node.result == Verdict::LOSS;
-        if (child_proven) value = value_of(node.result == Verdict::WIN);
         ++node.visits;
         node.value_sum += value;
     }
@@ -197,7 +195,8 @@ void Tree::write_leaf(int leaf, float* planes, int32_t* actions) const {
     write_planes(waiting.position, planes);
     const Color mover = Color(waiting.position.flags & 1);
     const Node& node = nodes_[waiting.node];
-    for (const Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) *actions++ = action_of(edge->move, mover);
+    for (const Edge* edge = begin_edges(node); edge != end_edges(node); ++edge)
+        *actions++ = action_of(edge->move, mover);
 }
 
 void Tree::expand(const float* priors, const float* values) {
@@ -257,7 +256,8 @@ std::vector<TreeLine> Tree::lines(int count) const {
     std::vector<TreeLine> lines;
     for (const Edge& edge : ranked(root)) {
         if (int(lines.size()) == count) break;
-        TreeLine line{edge.move, 0, root.visits ? root.value_sum / root.visits : 0, edge.prior, mate_of(edge), pv_from(edge)};
+        TreeLine line{edge.move, 0, 0, edge.prior, mate_of(edge), pv_from(edge)};
+        if (root.visits) line.value = root.value_sum / root.visits;
         if (edge.child != NONE) {
             const Node& child = nodes_[edge.child];
             line.visits = child.visits;
@@ -313,7 +313,8 @@ void Forest::write(float* planes, int32_t* offsets, int32_t* actions) {
 
 std::optional<Error> Forest::expand(const float* priors_given, const float* values_given) {
     // Whatever else becomes of the caller's arrays, what was looked at is what is used.
-    const std::vector<float> priors(priors_given, priors_given + actions()), values(values_given, values_given + rows());
+    const std::vector<float> priors(priors_given, priors_given + actions());
+    const std::vector<float> values(values_given, values_given + rows());
     for (size_t i = 0; i < priors.size(); ++i)
         if (!(priors[i] >= 0 && std::isfinite(priors[i])))
             return Error{Error::RULES, "priors[" + std::to_string(i) + "] is " + std::to_string(priors[i]) +

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("checkpoints", "configuration", "engine", "parallel", "shogi", "training")
+PAGES = ("checkpoints", "configuration", "engine", "evaluation", "parallel", "shogi", "training")
 DOCUMENTS = ["README.md", *(f"docs/{name}.md" for name in PAGES)]
 BIN = Path(sys.executable).parent
 
@@ -45,7 +45,13 @@ def test_readme_commands_run(tmp_path: Path) -> None:
                 ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, timeout=60
             )
         else:
-            done = subprocess.run([BIN / words[0], *words[1:]], cwd=tmp_path, capture_output=True, timeout=60)
+            done = subprocess.run(
+                [BIN / words[0], *words[1:]],
+                cwd=tmp_path,
+                stdin=subprocess.DEVNULL,  # an engine leaves at the end of its input
+                capture_output=True,
+                timeout=60,
+            )
         assert done.returncode == 0, f"{command}: {done.stderr.decode()}"
         ran += 1
     assert ran >= 4

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keisei.config_schema import AppConfig
 from keisei.core.keyed_random import uniforms
 from keisei.shogi import NotationError, RulesError, ShogiGame, read_usi
 
@@ -72,6 +73,12 @@ class Conditions:
         for move in record.moves:
             game.push(move)
         return game
+
+
+def conditions_of(config: AppConfig) -> Conditions:
+    """Return the conditions of the matches during a run."""
+    evaluation = config.evaluation
+    return Conditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
 
 
 def read_openings(path: Path) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from keisei.evaluation.roster import BUILT_IN_NAMES, ONE_THREAD, Machine, make_p
 from keisei.evaluation.sprt import Sprt
 from keisei.shogi import Color
 
+RESULTS = "results.sqlite"
 ANCHOR = "random"  # its rating is 0
 LINK_GAMES = 100  # between the built-in players that others are measured by
 
@@ -47,7 +48,7 @@ class Contest:
         self.conditions = conditions
         self.seed = seed
         self._directory = directory
-        self.results = Results.open(directory / "results.sqlite")
+        self.results = Results.open(directory / RESULTS)
 
     def play(
         self,

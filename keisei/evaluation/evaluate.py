@@ -17,7 +17,7 @@ from keisei.evaluation.match_result import MatchResult
 from keisei.evaluation.player import Player, PlayerError
 from keisei.evaluation.progress import MatchProgress
 from keisei.evaluation.rating import Ratings
-from keisei.evaluation.rating_table import format_table
+from keisei.evaluation.rating_table import format_markdown, format_table
 from keisei.evaluation.roster import Machine, make_player
 from keisei.evaluation.sprt import Sprt
 from keisei.evaluation.usi_player import UsiPlayer
@@ -96,17 +96,12 @@ def ladder(
         for player in seats:
             tell(_introduction(player))
 
-        def games() -> dict[frozenset[str], int]:
-            return {
-                frozenset((row.player, row.opponent)): row.wins + row.draws + row.losses
-                for row in contest.totals()
-            }
-
         def play(one: str, other: str) -> None:
-            total = games().get(frozenset((one, other)), 0) + batch
+            played = [sum(row[2:]) for row in contest.totals() if {*row[:2]} == {one, other}]
+            total = sum(played) + batch
             _match(contest, players[one], players[other], total, setting, tell, time_is_up)
 
-        certain = climb([*players], play, contest.ratings, games, precision=precision, should_stop=time_is_up)
+        certain = climb([*players], play, contest.totals, ANCHOR, precision=precision, should_stop=time_is_up)
         if not certain:
             tell(f"the time is up before every interval is ± {precision:g} Elo; the same command goes on")
         _close(contest, directory, report, tell)
@@ -196,9 +191,11 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
     report["players"] = {identity: {"name": one.name, **one.facts} for identity, one in players.items()}
     ratings = contest.ratings()
     if ratings is None:
-        tell(f"no ratings: they begin at {ANCHOR}, and it has not played here")
+        tell(f"no ratings: they are counted from {ANCHOR}, which has not played here: --against {ANCHOR}")
         return
-    tell(f"\n{format_table(ratings, {identity: one.name for identity, one in players.items()})}")
+    names = {identity: one.name for identity, one in players.items()}
+    tell(f"\n{format_table(ratings, names)}")
+    write_durably(directory / "ratings.md", format_markdown(ratings, names).encode())
     report["ratings"] = [
         {"player": one.player, "elo": _finite(one.elo), "low": _finite(one.low), "high": _finite(one.high)}
         | {"games": one.games, "score": _finite(one.score)}

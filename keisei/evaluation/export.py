@@ -90,7 +90,7 @@ def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: 
     network = load_network(checkpoint)
     path = out / f"{network.name}.onnx" if out.is_dir() else out
     if not force and path.exists():
-        raise ExportError(f"{path} exists already: expected a new file, or force")
+        raise ExportError(f"{path} exists already: expected a new file, or --force")
     data = _serialized(network)
     planes = _positions(network.agent.config.env.max_moves)
     aside = temporary_beside(path)

@@ -1,5 +1,6 @@
 """How far a match has come, and how long it will still take: a line rewritten, or one now and then."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -28,15 +29,16 @@ class MatchProgress:
         if not due:
             return
         self._told = now
-        text = f"{self._label}: {done} of {games} games"
+        text = f": {done} of {games} games"
         if done > self._first:
             left = (now - self._began) / (done - self._first) * (games - done)
             text += f", {_duration(left)} to go"
         if self._terminal:
-            self._stream.write(f"\r{text:{self._width}}")
-            self._width = len(text)
+            line = self._shortened(text)
+            self._stream.write(f"\r{line:{self._width}}")
+            self._width = len(line)
         else:
-            self._stream.write(f"{text}\n")
+            self._stream.write(f"{self._label}{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
@@ -45,6 +47,13 @@ class MatchProgress:
             self._stream.write(f"\r{'':{self._width}}\r")
             self._stream.flush()
             self._width = 0
+
+    def _shortened(self, text: str) -> str:
+        """Return label and text on one line of the terminal: one that wraps could not be rewritten."""
+        columns = os.get_terminal_size(self._stream.fileno()).columns or 80  # some terminals say 0
+        room = max(columns - 1 - len(text), 1)
+        label = self._label if len(self._label) <= room else f"{self._label[: room - 1]}…"
+        return f"{label}{text}"
 
 
 def _duration(seconds: float) -> str:

@@ -132,7 +132,8 @@ def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
         except ValueError:
             raise PlayerError(f"{setting!r}: expected a number after =") from None
     if len(given) > 1:
-        raise PlayerError(f"{' and '.join(given)} are given, expected one: a search has no temperature")
+        why = "a search has no temperature" if "temperature" in given else "a search ends by either"
+        raise PlayerError(f"{' and '.join(given)} are given, expected one: {why}")
     visits, seconds = given.get("visits"), given.get("seconds")
     temperature = given.get("temperature", TEMPERATURE)
     if visits is not None and not 1 <= visits < NO_LIMIT:

@@ -124,7 +124,7 @@ def parse_spec(text: str) -> UsiEngineSpec:
     command, parts = _split(text)
     limits = [kind for kind in LimitKind if kind in parts]
     if len(limits) != 1:
-        given = " and ".join(limits) or "none"
+        given = " and ".join(limits) or "no limit"
         raise ValueError(f"{text!r} has {given}, expected one of {', '.join(LimitKind)}")
     kind = limits[0]
     limit = Limit(kind, _whole(kind, parts.pop(kind)))

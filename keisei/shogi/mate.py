@@ -14,8 +14,8 @@ class MateAnswer:
     """What a search for mate found.
 
     kind: "mate" (forced, and line is one way; it need not be the shortest), "nomate" (no sequence of checks
-    forces one, for certain) or "unknown" (the limits came first, or the mate would come after the game's
-    maximum length).
+    forces one, for certain) or "unknown" (the limits came first, the proof that there is none would take too
+    much room, or the mate would come after the game's maximum length).
     """
 
     kind: Literal["mate", "nomate", "unknown"]

@@ -3,8 +3,8 @@
 Several runs share the panels, each with its own colour, so that seeds can be compared. Equal metrics give an
 equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes.
 
-The rating has a picture of its own, since it comes from games and not from metrics: training draws
-RUN/plots/rating.png after each evaluation, and `keisei evaluate` rating.png beside its report.
+The rating has a picture of its own, since it comes from games and not from metrics: RUN/plots/rating.png.
+`keisei evaluate` draws one beside its report.
 """
 
 import math
@@ -19,6 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from keisei.config_files import load_config
+from keisei.evaluation.conditions import conditions_of
+from keisei.evaluation.contest import RESULTS, Contest
+from keisei.evaluation.evaluate import draw_curve
 from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
 
 Floats = npt.NDArray[np.float64]
@@ -74,6 +78,17 @@ class Run:
 def plot_run(run_path: Path, out: Path | None = None) -> Path:
     """Draw the curves of a run, to <run>/plots/curves.png if not told otherwise; return the file."""
     return plot_runs([run_path], out or run_path / "plots" / "curves.png")
+
+
+def plot_rating(run_path: Path) -> Path | None:
+    """Draw the rating of a run over its steps to <run>/plots/rating.png; None if it has not two of them."""
+    directory = run_path / "evaluation"
+    if not (directory / RESULTS).is_file():
+        return None
+    config = load_config(run_path / "config.yaml")
+    with Contest(directory, conditions_of(config), config.run.seed) as contest:
+        ratings = contest.ratings()
+        return None if ratings is None else draw_curve(contest, ratings, run_path / "plots")
 
 
 def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:

@@ -1,7 +1,6 @@
 """How strong the network is by now: the matches of a run in training, and the rating that follows from them.
 
     RUN/evaluation/results.sqlite, games/
-    RUN/plots/rating.png
 
 The games use keyed random numbers of their own, so the training is the same with and without them. A rating
 at a step uses the games of players up to that step, so that a resumed run rates as one that went through.
@@ -16,9 +15,8 @@ from pathlib import Path
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
-from keisei.evaluation.conditions import Conditions
+from keisei.evaluation.conditions import conditions_of
 from keisei.evaluation.contest import Contest
-from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.match_result import MatchResult
 from keisei.evaluation.player import Player
 from keisei.evaluation.players import NetworkPlayer
@@ -59,13 +57,12 @@ class StrengthMeter:
         tell: Callable[[str], None],
         should_stop: Callable[[], bool],
     ) -> None:
-        evaluation = config.evaluation
         self._config = config
         self._run = run
         self._checkpoints = checkpoints
         self._tell = tell
         self._should_stop = should_stop
-        self._conditions = Conditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
+        self._conditions = conditions_of(config)
 
     def measure(self, agent: PPOAgent, step: int, games: int, best: tuple[int, float] | None) -> Strength:
         """Play so many games against each opponent, within the time that the config gives, and rate.
@@ -79,8 +76,6 @@ class StrengthMeter:
                 metrics = self._play(contest, player, agent, step, games, None if best is None else best[0])
                 ratings = contest.ratings(up_to=step)
                 rated = {} if ratings is None else {one.player: one for one in ratings.table}
-                if ratings is not None and player.identity in rated:
-                    draw_curve(contest, ratings, self._run / "plots")
         except (ResultsError, OSError) as error:
             self._tell(f"{step:,} moves: the evaluation failed, and the training goes on: {error}")
             return Strength({}, None, -math.inf)

@@ -74,7 +74,7 @@ class Engine:
         self._checkpoint = checkpoint
         self._write = write
         self._fail = fail
-        self._options = options
+        self._options = self._defaults = options
         self._position = _START
         self._thinker: Thinker | None = None
         self._control: Control | None = None  # of what is being thought about
@@ -102,21 +102,21 @@ class Engine:
 
     def close(self) -> None:
         """End without another word."""
-        self._abandon()
+        with self._lock:
+            if self._control is not None:
+                self._control.abandon()
         self._leave()
 
     def _obey(self, command: Command, at: float) -> None:
         match command:
             case Usi():
-                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._options), "usiok")
+                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._defaults), "usiok")
             case IsReady():
                 self._loaded()
                 self._say("readyok")
             case SetOption(name, value):
                 self._refuse_while_thinking("setoption")
                 self._options = with_option(self._options, name, value)
-            case NewGame():
-                self._refuse_while_thinking("usinewgame")
             case SetPosition():
                 self._refuse_while_thinking("position")
                 set_up(command, max_moves=None, declaration=self._options.entering_king)
@@ -131,8 +131,9 @@ class Engine:
                 self._stop()
             case PonderHit(limits):
                 self._ponder_hit(limits, at)
-            case GameOver():
-                self._abandon()
+            case NewGame() | GameOver():  # some GUIs send no stop before, but wait for the answer
+                self._stop()
+                self._join()
             case Debug():
                 self._describe()
             case Quit():
@@ -238,12 +239,6 @@ class Engine:
         with self._lock:
             if self._control is not None:
                 self._control.stop()
-
-    def _abandon(self) -> None:
-        with self._lock:
-            if self._control is not None:
-                self._control.abandon()
-        self._join()
 
     def _join(self) -> None:
         if self._thread.ident is not None:

@@ -5,6 +5,7 @@ so that a program can play too. No game is lost: at the end, at Ctrl-C and at th
 saved, or, where no file was named, its moves are shown.
 """
 
+import os
 import random
 import sys
 import time
@@ -87,7 +88,7 @@ def main(
     save: where the game is written at the end; without it the person is asked.
     """
     try:
-        game = ShogiGame(start_sfen(sfen, handicap), max_moves=max_moves, declaration=declaration)
+        game = _game(start_sfen(sfen, handicap), max_moves, declaration)
         person = _color(color)
         if visits < 0:
             raise PlayError(f"visits is {visits}, expected 0 or more")
@@ -119,6 +120,13 @@ def start_sfen(sfen: str | None, handicap: str | None) -> str:
     return HANDICAPS[name]
 
 
+def _game(sfen: str, max_moves: int | None, declaration: str) -> ShogiGame:
+    try:
+        return ShogiGame(sfen, max_moves=max_moves, declaration=declaration)
+    except ValueError as mistake:
+        raise PlayError(str(mistake)) from mistake
+
+
 def _color(text: str) -> Color:
     colors = {"black": Color.BLACK, "white": Color.WHITE, "random": random.choice(list(Color))}
     if text not in colors:
@@ -132,6 +140,10 @@ def _check_file(path: Path) -> None:
         raise PlayError(f"cannot save to {path}: expected {', '.join(RECORD_KINDS)}")
     if path.exists():
         raise PlayError(f"cannot save to {path}: it exists already")
+    if not path.parent.is_dir():
+        raise PlayError(f"cannot save to {path}: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise PlayError(f"cannot save to {path}: directory {path.parent} cannot be written to")
 
 
 class Play:

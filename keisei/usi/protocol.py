@@ -100,9 +100,9 @@ class PonderHit:
 
 @dataclass(frozen=True, slots=True)
 class GameOver:
-    """The game has ended. result: win, lose or draw, seen by the engine."""
+    """The game has ended. result: win, lose or draw, seen by the engine; some GUIs do not say."""
 
-    result: str
+    result: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def parse(line: str) -> Command | None:
     if name == "ponderhit":
         return PonderHit(_limits(name, arguments) if arguments else None)
     if name == "gameover":
-        return GameOver(_one_of("gameover", arguments, ("win", "lose", "draw")))
+        return _game_over(arguments)
     raise ProtocolError(f"unknown command {shown(line)}")
 
 
@@ -253,10 +253,10 @@ def _number(where: str, text: str, least: int) -> int:
     return number
 
 
-def _one_of(command: str, arguments: list[str], expected: tuple[str, ...]) -> str:
-    if len(arguments) != 1 or arguments[0] not in expected:
-        raise ProtocolError(f"expected {command} {'|'.join(expected)}, given {shown(' '.join(arguments))}")
-    return arguments[0]
+def _game_over(words: list[str]) -> GameOver:
+    if words not in ([], ["win"], ["lose"], ["draw"]):
+        raise ProtocolError(f"expected gameover win|lose|draw, given {shown(' '.join(words))}")
+    return GameOver(words[0] if words else None)
 
 
 # ---- answers

@@ -119,7 +119,8 @@ class Thinker:
         return Decision(best.move, best.pv[1] if options.ponder and len(best.pv) > 1 else None)
 
     def _drawn(self, lines: Sequence[Line], options: Options) -> Line:
-        """Return one of the lines, by visits or by probability to the power 1 / temperature."""
+        """Return a line that is not proven lost, by visits or by probability to the power 1 / temperature."""
+        lines = [line for line in lines if line.mate is None]
         weights = [line.prior if options.policy else float(line.visits) for line in lines]
         most = max(weights)
         if most == 0:

@@ -79,8 +79,6 @@ class Reference:
             value = {"win": 1.0, "draw": 0.0, "loss": -1.0}[leaf.result]
         for node in reversed(path):
             prove(node)
-            if node.result in ("win", "loss"):
-                value = 1.0 if node.result == "win" else -1.0
             node.visits += 1
             node.value_sum += value
             value = -value

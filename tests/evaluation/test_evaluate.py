@@ -170,7 +170,7 @@ def test_a_network_may_play_another_programs_engine(run: Path, keisei: Said) -> 
     code, out, errors = keisei("evaluate", "first", "--against", engine, "--games", "2", *FAST)
     assert (code, errors) == (None, "")
     assert "first@2048 vs quitter: 2 wins, 0 draws, 0 losses of 2" in out
-    assert "no ratings: they begin at random, and it has not played here" in out
+    assert "no ratings: they are counted from random, which has not played here: --against random" in out
     (match,) = report_in(run / "evaluation")["matches"]
     assert match["reasons"] == {"resignation": 2}
     assert match["opponent"]["engine"]

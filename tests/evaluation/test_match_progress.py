@@ -1,52 +1,89 @@
-"""How far a match has come: one line that is rewritten on a terminal, few lines in a file."""
+import os
+import pty
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+from struct import pack
+from termios import TIOCSWINSZ
+from typing import TextIO
 
-import io
+import pytest
 
 from keisei.evaluation.progress import MatchProgress
 
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+LABEL = "default@2596864 400 visits vs fairy-stockfish-depth1 with a long name"
 
 
-def test_a_terminal_has_one_line_with_the_time_to_go() -> None:
+@pytest.fixture
+def terminal() -> Iterator[tuple[TextIO, int]]:
+    """A terminal of 60 columns: what writes to it, and the descriptor that reads what it shows."""
+    reader, writer = pty.openpty()
+    ioctl(writer, TIOCSWINSZ, pack("HHHH", 24, 60, 0, 0))
+    with os.fdopen(writer, "w") as stream:
+        yield stream, reader
+    os.close(reader)
+
+
+def test_a_line_that_is_rewritten_is_never_wider_than_the_terminal(terminal: tuple[TextIO, int]) -> None:
+    stream, reader = terminal
+    progress = MatchProgress(LABEL, stream)
+    progress(0, 200)
+    progress(10, 200)
+    progress.clear()
+    shown = os.read(reader, 10_000).decode().split("\r")
+    assert max(map(len, shown)) < 60  # one that is full to the edge may wrap
+    assert shown[1].startswith("default@2596864")
+    assert shown[1].endswith("…: 0 of 200 games")
+    assert ": 10 of 200 games, " in shown[2]
+    assert shown[3].strip() == ""
+
+
+def test_the_width_is_asked_for_each_time(terminal: tuple[TextIO, int]) -> None:
+    stream, reader = terminal
+    progress = MatchProgress(LABEL, stream)
+    ioctl(stream.fileno(), TIOCSWINSZ, pack("HHHH", 24, 200, 0, 0))
+    progress(0, 200)
+    assert os.read(reader, 10_000).decode() == f"\r{LABEL}: 0 of 200 games"
+
+
+def test_a_file_gets_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keisei.evaluation.progress._SECONDS_BETWEEN_LINES", 0)
+    with (tmp_path / "log").open("w") as stream:
+        MatchProgress(LABEL, stream)(0, 200)
+    assert (tmp_path / "log").read_text() == f"{LABEL}: 0 of 200 games\n"
+
+
+def test_the_time_to_go_is_reckoned_from_the_games_of_this_time(terminal: tuple[TextIO, int]) -> None:
+    stream, reader = terminal
     now = 100.0
-    stream = Terminal()
-    told = MatchProgress("a vs b", stream, lambda: now)
-    told(10, 100)  # games that were played before say nothing about the speed
+    progress = MatchProgress("a vs b", stream, lambda: now)
+    progress(10, 100)  # games that were played before say nothing about the speed
     now = 110.0
-    told(30, 100)
+    progress(30, 100)
     now = 4110.0
-    told(31, 100)
-    assert stream.getvalue().split("\r")[1:] == [
+    progress(31, 100)
+    progress.clear()
+    shown = os.read(reader, 10_000).decode().split("\r")
+    assert shown[1:4] == [
         "a vs b: 10 of 100 games",
         "a vs b: 30 of 100 games, 35 s to go",
         "a vs b: 31 of 100 games, 3.7 h to go",
     ]
-    told.clear()
-    assert stream.getvalue().endswith(f"\r{' ' * len('a vs b: 31 of 100 games, 3.7 h to go')}\r")
-    length = len(stream.getvalue())
-    told.clear()
-    assert len(stream.getvalue()) == length
+    assert shown[4] == " " * len(shown[3])
+    progress(1, 2)
+    progress.clear()
+    progress.clear()  # nothing is left to wipe
+    assert os.read(reader, 10_000).decode().count("\r") == 3
 
 
-def test_a_shorter_line_leaves_nothing_of_a_longer_one() -> None:
-    stream = Terminal()
-    told = MatchProgress("a vs b", stream, lambda: now)
-    told(100_000, 100_001)
-    told(1, 2)
-    assert len(stream.getvalue().split("\r")[2]) == len("a vs b: 100000 of 100001 games")
-
-
-def test_a_file_has_a_line_now_and_then() -> None:
+def test_a_file_gets_a_line_now_and_then(tmp_path: Path) -> None:
     now = 100.0
-    stream = io.StringIO()
-    told = MatchProgress("a vs b", stream, lambda: now)
-    for now in (100.0, 110.0, 129.0, 131.0, 140.0, 162.0):
-        told(int(now) - 100, 1000)
-    told.clear()
-    assert (
-        stream.getvalue()
-        == "a vs b: 31 of 1000 games, 16 min to go\na vs b: 62 of 1000 games, 16 min to go\n"
-    )
+    with (tmp_path / "log").open("w") as stream:
+        progress = MatchProgress("a vs b", stream, lambda: now)
+        for now in (100.0, 110.0, 129.0, 131.0, 140.0, 162.0):
+            progress(int(now) - 100, 1000)
+        progress.clear()
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "a vs b: 31 of 1000 games, 16 min to go",
+        "a vs b: 62 of 1000 games, 16 min to go",
+    ]

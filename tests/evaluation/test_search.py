@@ -18,7 +18,7 @@ from search_reference import (
 )
 
 from keisei.evaluation.search import Evaluate, Search, SearchResult, SearchSettings
-from keisei.shogi import RulesError, ShogiGame, encoding
+from keisei.shogi import Move, RulesError, ShogiGame, encoding
 from keisei.shogi.trees import SearchTrees
 
 ONE_LEAF = SearchSettings(leaves=1)
@@ -30,6 +30,8 @@ MATES_IN_THREE = [
     "5s2k/6P2/5R3/7G1/9/9/9/9/K8 b - 1",
     "9/9/5+PBk1/5P2n/9/9/9/9/K8 b R 1",
 ]
+MATE_IN_FIVE = "7k1/7n1/6R2/6+R1s/9/9/9/9/K8 b - 1"
+FIRST_MOVES = ["3a3b+", "2d3c+", "4c4a+", "R*2d", "3c3b+"]  # of these mates
 STALEMATE = "8k/5+Rg2/9/6LB1/9/9/9/9/K8 b SLP 1"  # 4b3b takes the gold and leaves White no move
 THREATENED = "3nkn3/9/4P4/9/9/9/9/9/K8 w Gp 1"  # White must prevent G*5b
 DECLARABLE = "+R+R+B+B1GGGG/SSSS1K3/9/9/9/9/9/9/k8 w 18P4N4L 1"  # after any move of White's, Black declares
@@ -146,7 +148,7 @@ def test_a_move_that_allows_mate_is_refused_whatever_the_priors_say() -> None:
         return priors + np.float32(1e-9), np.ones(len(planes), np.float32)
 
     result = searched(game, 30, evaluate=hostile)
-    assert [str(line.move) for line in result.lines if line.mate == -2][0] == "P*9b"
+    assert next(str(line.move) for line in result.lines if line.mate == -2) == "P*9b"
     best = after(game, result.lines[0].move)
     assert result.lines[0].mate is None
     assert all(ends(after(best, reply)) is None for reply in best.legal_moves())
@@ -162,6 +164,23 @@ def test_a_mate_in_three_is_proven_without_any_knowledge(sfen: str) -> None:
         last = played(" ".join(map(str, best.pv)), game.sfen()).outcome()
         assert last is not None
         assert last.winner is game.turn
+
+
+@pytest.mark.parametrize("leaves", [1, 8, 64])
+def test_a_proven_line_ends_the_game_after_as_many_plies_as_it_says(leaves: int) -> None:
+    seen = set()
+    games = [ShogiGame(sfen) for sfen in [*MATES_IN_THREE, MATE_IN_FIVE]]
+    games += [after(game, Move.from_usi(move)) for game, move in zip(games, FIRST_MOVES, strict=True)]
+    for game in games:
+        lines = searched(game, 3000, SearchSettings(leaves=leaves), uniform).lines
+        losses = [line.mate for line in lines if line.mate is not None and line.mate < 0]
+        assert losses == sorted(losses)  # the longest first
+        for line in lines:
+            if line.mate is not None:
+                seen.add(line.mate)
+                assert len(line.pv) == abs(line.mate), (game.sfen(), line)
+                assert ends(played(" ".join(map(str, line.pv)), game.sfen())) == "loss"
+    assert seen >= {3, 5, -2, -4}
 
 
 def test_a_side_that_can_declare_after_the_move_has_won() -> None:
@@ -404,7 +423,9 @@ def test_games_that_are_over_and_what_is_no_game_are_refused() -> None:
     [
         (SearchSettings(c_puct=-1), "c_puct is -1"),
         (SearchSettings(c_puct=float("nan")), "c_puct is -?nan"),
+        (SearchSettings(c_puct=1e308), "c_puct is 1[0-9.]+, expected 0 to 1000000"),
         (SearchSettings(fpu=float("inf")), "fpu is inf"),
+        (SearchSettings(fpu=1.1e6), "fpu is 1100000.0+, expected 0 to 1000000"),
         (SearchSettings(leaves=0), "leaves is 0, expected 1 to 1024"),
         (SearchSettings(max_nodes=0), "max_nodes is 0, expected 1 to 4000000"),
         (SearchSettings(threads=0), "threads is 0, expected at least 1"),
@@ -413,6 +434,15 @@ def test_games_that_are_over_and_what_is_no_game_are_refused() -> None:
 def test_settings_out_of_range_are_refused(settings: SearchSettings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Search([ShogiGame()], hashed, settings=settings)
+
+
+def test_the_largest_settings_and_priors_are_searched() -> None:
+    def huge(planes: Floats, _: Ints, actions: Ints) -> tuple[Floats, Floats]:
+        priors = np.where(actions % 2 == 0, np.finfo(np.float32).max, 0).astype(np.float32)
+        return priors, np.zeros(len(planes), np.float32)
+
+    settings = SearchSettings(c_puct=1e6, fpu=1e6)
+    assert searched(ShogiGame(), 200, settings, evaluate=huge).visits >= 200
 
 
 def test_limits_out_of_range_are_refused() -> None:

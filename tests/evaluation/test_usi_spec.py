@@ -41,7 +41,7 @@ def test_identity_is_what_determines_the_play() -> None:
         ("usi:;depth=1", "has no command"),
         ("usi:'';depth=1", "the engine has no command, expected a program"),
         ("usi:'x;depth=1", 'the command "\'x" cannot be read: no closing quotation'),
-        ("usi:x", "has none, expected one of nodes, depth, byoyomi, movetime"),
+        ("usi:x", "has no limit, expected one of nodes, depth, byoyomi, movetime"),
         ("usi:x;nodes=1;depth=1", "has nodes and depth, expected one of"),
         ("usi:x;depth=1;depth=2", "has depth twice"),
         ("usi:x;depth=0", "depth is 0, expected at least 1"),

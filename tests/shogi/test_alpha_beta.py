@@ -349,16 +349,17 @@ def test_what_cannot_be_searched_is_refused() -> None:
             _native.material_moves([game], [seed])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_stops_a_search_that_would_take_minutes(threads: int) -> None:
+@pytest.mark.parametrize(("games", "threads"), [("[game] * 2", 1), ("[game] * 2", 2), ("[short, game]", 2)])
+def test_ctrl_c_stops_a_search_that_would_take_minutes(games: str, threads: int) -> None:
     # A shell may have left Ctrl-C ignored; a terminal does not.
     code = f"""
 import signal
 from keisei import _native
 game = _native.Game("4k4/9/9/9/9/9/9/9/4K4 b RBGSNLPrbgsnlp 1")
+short = _native.Game("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")  # after which the main thread has nothing to do
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("on", flush=True)
-_native.alpha_beta([game] * 2, 6, [1, 2], {threads})
+_native.alpha_beta({games}, 6, [1, 2], {threads})
 """
     command = [sys.executable, "-P", "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

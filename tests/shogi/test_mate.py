@@ -2,14 +2,16 @@
 
 import random
 import threading
-import time
-from collections.abc import Iterator
 
 import pytest
 from conftest import random_play
 
-from keisei.shogi import Move, RulesError, ShogiGame
-from keisei.shogi.mate import find_mate
+from keisei.shogi import START_SFEN, Move, RulesError, ShogiGame
+from keisei.shogi.mate import MateAnswer, find_mate
+
+ROOK_ALONE = "k8/9/9/9/9/9/9/8R/8K b - 1"
+HARD = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"  # no mate, but 100,000 nodes
+MATE_IN_THREE = "6R2/8k/6P1n/8p/9/9/9/9/K8 b GS 1"
 
 
 def mates_within(game: ShogiGame, plies: int) -> bool:
@@ -70,11 +72,13 @@ def few_pieces(seed: int, count: int = 4, in_hand: int = 3) -> ShogiGame:
 
 
 @pytest.mark.parametrize(("count", "in_hand"), [(4, 3), (6, 1)])
-def test_mates_in_one_and_three_are_found_exactly_where_brute_force_finds_them(count: int, in_hand: int) -> None:
+def test_mates_in_one_and_three_are_found_exactly_where_brute_force_finds_them(
+    count: int, in_hand: int
+) -> None:
     found: dict[tuple[str, int | None], int] = {}
-    for seed in range(250):
+    for seed in range(200):
         game = few_pieces(seed, count, in_hand)
-        answer = find_mate(game, max_nodes=3000)
+        answer = find_mate(game, max_nodes=1000)
         shortest = next((plies for plies in (1, 3) if mates_within(game, plies)), None)
         found[answer.kind, shortest] = found.get((answer.kind, shortest), 0) + 1
         assert answer.kind == "mate" if shortest else len(answer.line) not in (1, 3), game.sfen()
@@ -102,12 +106,6 @@ def test_every_claimed_mate_is_forced() -> None:
     assert lengths == {1, 3, 5, 7}
 
 
-def test_the_attacker_may_be_white_and_in_check() -> None:
-    # Black's rook gives check on the file; White takes it, mating with the lance behind.
-    game = ShogiGame("3gkg3/9/9/9/9/9/4r4/4R4/3LKL3 w - 1", declaration="off")
-    assert find_mate(game).kind == ("mate" if mates_within(game, 3) else find_mate(game).kind)
-
-
 def test_mates_of_real_games_are_found() -> None:
     found = 0
     for seed in range(12):
@@ -120,21 +118,105 @@ def test_mates_of_real_games_are_found() -> None:
     assert found > 20
 
 
-def test_a_pawn_drop_is_no_mate_but_a_pawn_that_moves_is() -> None:
-    dropped = ShogiGame("7nk/9/7GG/9/9/9/9/9/K8 b P 1")
-    assert "P*1b" not in map(str, dropped.legal_moves())
+def test_mate_with_a_dropped_pawn_is_none_but_with_a_moved_pawn_it_is() -> None:
+    dropped = ShogiGame("7nk/9/7G1/9/9/9/9/9/K8 b P 1")
     moved = ShogiGame("7nk/9/7GP/9/9/9/9/9/K8 b - 1")
-    assert [str(move) for move in find_mate(moved).line] == ["1c1b"] or find_mate(moved).kind == "mate"
+    assert find_mate(dropped).kind == "nomate"
+    assert find_mate(moved).line in {
+        (Move.from_usi("1c1b"),),
+        (Move.from_usi("1c1b+"),),
+        (Move.from_usi("2c2b"),),
+    }
 
 
 def test_perpetual_check_is_no_mate() -> None:
-    # The rook checks for ever on two files; it has nothing else.
-    game = ShogiGame("k8/9/9/9/9/9/9/8R/8K b - 1", declaration="off")
+    assert find_mate(ShogiGame(ROOK_ALONE, max_moves=None, declaration="off")).kind == "nomate"
+
+
+def test_the_attacker_must_give_check_with_every_move() -> None:
+    game = ShogiGame("7k1/9/5N2B/7G1/9/9/9/9/K8 b - 1", declaration="off")
     assert find_mate(game).kind == "nomate"
+    for move in ("2d2c", "2a1a"):  # quiet, and then there is a mate
+        game.push(move)
+    assert find_mate(game).line == (Move.from_usi("2c2b"),)
 
 
 def test_a_position_that_stood_three_times_is_no_way_to_mate() -> None:
-    """The only mate leads through a position whose fourth occurrence would end the game."""
-    game = ShogiGame(MATE_AFTER_CHECK, max_moves=None, declaration="off")
-    line = find_mate(game).line
-    print([str(m) for m in line])
+    """The only mate begins with 1a1b, to a position whose fourth occurrence would end the game."""
+    game = ShogiGame("9/6nP+P/8k/5SB2/9/9/9/9/K8 w G 2", max_moves=None, declaration="off")
+    for move in ["1c1d", "1b1a", "1d1c", *["1a1b", "1c1d", "1b1a", "1d1c"] * 2]:
+        game.push(move)
+    fresh = ShogiGame(game.sfen(), max_moves=None, declaration="off")
+    assert find_mate(fresh).line[0] == Move.from_usi("1a1b")
+    assert find_mate(game).kind == "nomate"
+
+
+def test_a_kings_try_saves_it_from_mate() -> None:
+    sfen = "K8/9/9/9/9/9/4Bg3/2+B6/3S1k3 b G 1"
+    assert list(map(str, find_mate(ShogiGame(sfen)).line)) == ["G*3i", "4i5i", "5g6h"]
+    assert find_mate(ShogiGame(sfen, declaration="try")).kind == "nomate"
+
+
+def test_a_position_with_many_checks_and_no_mate_comes_to_an_end() -> None:
+    assert find_mate(ShogiGame(HARD), max_nodes=500_000).kind == "nomate"
+
+
+def test_a_mate_after_the_maximum_length_is_not_promised() -> None:
+    length = len(find_mate(ShogiGame(MATE_IN_THREE)).line)
+    board = MATE_IN_THREE.removesuffix(" 1")
+    assert find_mate(ShogiGame(f"{board} {512 - length + 1}")).kind == "mate"
+    assert find_mate(ShogiGame(f"{board} {512 - length + 2}")).kind == "unknown"
+
+
+def test_limits_are_kept() -> None:
+    hard = ShogiGame(HARD, max_moves=None, declaration="off")
+    assert find_mate(hard, max_nodes=1).kind == "unknown"
+    assert find_mate(hard, max_nodes=10**12, seconds=0.05).kind == "unknown"
+    asked: list[bool] = []
+
+    def third_time() -> bool:
+        asked.append(True)
+        return len(asked) == 3
+
+    assert find_mate(hard, max_nodes=10**12, should_stop=third_time).kind == "unknown"
+    assert len(asked) == 3
+
+
+def test_the_largest_limit_is_none() -> None:
+    for sfen, kind in [(START_SFEN, "nomate"), (MATE_IN_THREE, "mate")]:
+        assert find_mate(ShogiGame(sfen), max_nodes=2**63 - 1, seconds=60).kind == kind
+
+
+def test_an_exception_of_should_stop_comes_out() -> None:
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find_mate(ShogiGame(HARD), max_nodes=10**12, should_stop=interrupted)
+
+
+def test_other_threads_go_on_meanwhile() -> None:
+    hard = ShogiGame(HARD, max_moves=None)
+    answers: list[MateAnswer] = []
+    stop = threading.Event()
+    search = threading.Thread(
+        target=lambda: answers.append(find_mate(hard, max_nodes=10**12, should_stop=stop.is_set))
+    )
+    search.start()
+    stop.set()
+    search.join(timeout=20)
+    assert answers == [MateAnswer("unknown")]
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    over = ShogiGame(MATE_IN_THREE)
+    for move in find_mate(over).line:
+        over.push(move)
+    with pytest.raises(RulesError, match="game: the game is over, checkmate"):
+        find_mate(over)
+    with pytest.raises(ValueError, match="max_nodes is 0, expected at least 1"):
+        find_mate(ShogiGame(), max_nodes=0)
+    with pytest.raises(ValueError, match="seconds is -1"):
+        find_mate(ShogiGame(), seconds=-1)
+    with pytest.raises(TypeError, match="game: expected a ShogiGame"):
+        find_mate("startpos")  # type: ignore[arg-type]

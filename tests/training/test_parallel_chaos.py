@@ -53,6 +53,7 @@ def assert_sound(done: "subprocess.CompletedProcess[str]", figures: dict[str, An
     assert steps["in_flight"] == steps["discarded"]["damaged"] == 0
 
 
+@pytest.mark.slow
 def test_two_minutes_of_faults_lose_nothing(tmp_path: Path) -> None:
     arguments = ["--duration", "120", "--workers", "4", "--faults-per-minute", "20"]
     done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
@@ -62,6 +63,13 @@ def test_two_minutes_of_faults_lose_nothing(tmp_path: Path) -> None:
     assert figures["steps"]["discarded"]["died"] > 0
     assert figures["replaced"]["death"]["count"] > 20
     assert figures["replaced"]["hang"]["count"] > 5
+
+
+def test_half_a_minute_of_faults_loses_nothing(tmp_path: Path) -> None:
+    arguments = ["--duration", "30", "--workers", "4", "--faults-per-minute", "24"]
+    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
+    assert_sound(done, figures, faults=12)
+    assert figures["steps"]["discarded"]["stale"] == 0
 
 
 def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Path) -> None:

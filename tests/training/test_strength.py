@@ -20,6 +20,7 @@ from keisei.evaluation.contest import Contest
 from keisei.evaluation.results import Results
 from keisei.evaluation.roster import checkpoint_player, make_player
 from keisei.training.checkpoint import best_checkpoint, checkpoint_path, load_checkpoint, save_checkpoint
+from keisei.training.plot import plot_rating
 from keisei.training.rollout import SelfPlay
 from keisei.training.strength import StrengthMeter
 from keisei.training.trainer import Trainer
@@ -79,7 +80,9 @@ def test_each_evaluation_has_scores_and_a_rating(evaluated: Path) -> None:
             assert 0 < row[f"evaluation/{opponent}_length"] <= 60
         assert {"evaluation/rating", "evaluation/rating_low", "evaluation/rating_high"} <= row.keys()
     assert [("evaluation/best_score" in row) for row in rows] == [False, True, True]
-    assert (evaluated / "plots" / "rating.png").read_bytes().startswith(PNG)
+    picture = plot_rating(evaluated)
+    assert picture is not None
+    assert picture.read_bytes().startswith(PNG)
     notices = said(evaluated.parents[1])
     assert "! 256 moves: first@256 vs alphabeta-1: " in notices
     assert "evaluation.seconds allow" not in notices

@@ -19,6 +19,8 @@ NO_MATE = "4k4/9/9/9/9/9/9/9/4K4 b P 1"
 ENDLESS_CHECKS = "9/9/9/9/4k4/9/9/9/K8 b 4S4N 1"  # which the search for mate does not exhaust in a minute
 DECLARABLE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4 b 6P 1"
 ONLY_MOVE = "8k/6R2/9/9/9/9/9/9/K8 w - 1"
+A_MOVE_THAT_LOSES = "4k4/9/p3P4/9/9/9/9/9/4K4 w G 1"  # at once: the pawn's, for G*5b mates
+LOST = "k8/9/K8/9/9/9/9/9/9 w 2G 1"  # 9a8a, G*8b
 START = ShogiGame().sfen()
 REPEATED = "2h3h 8b7b 3h2h 7b8b"
 
@@ -58,6 +60,34 @@ def test_usi_is_answered_before_torch_is_loaded_and_quit_meanwhile(checkpoint: P
         time.sleep(0.3)
         engine.say("quit")
         assert engine.end(close=False) == (0, [], "")  # it has not waited for the network
+
+
+def test_what_a_library_prints_is_not_taken_for_an_answer(checkpoint: Path) -> None:
+    code = """if True:
+        import os, sys, threading, time
+        from keisei.usi.main import main
+
+        def make_noise():
+            while os.fstat(1).st_ino != os.fstat(2).st_ino:
+                time.sleep(0.01)
+            os.write(1, b"noise ")
+            print("and noise", flush=True)
+            print("made", file=sys.stderr, flush=True)
+
+        threading.Thread(target=make_noise, daemon=True).start()
+        sys.exit(main(sys.argv[1], {}))
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(checkpoint)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"noise and noise\n"
+        out, _ = process.communicate(b"usi\nquit\n", timeout=PATIENCE)
+    assert process.returncode == 0
+    assert b"noise" not in out
 
 
 def test_the_options_of_the_command_line_are_the_defaults(checkpoint: Path) -> None:
@@ -164,7 +194,7 @@ def test_depth_ends_when_the_line_of_play_is_so_long(engine: Conversation) -> No
 
 
 def test_info_lines_have_what_a_gui_shows(engine: Conversation) -> None:
-    infos = engine.ask("go movetime 900", "bestmove")[:-1]
+    infos = engine.ask("go movetime 400", "bestmove")[:-1]
     told = [fields(info) for info in infos]
     assert len(told) >= 2
     for info in told:
@@ -176,11 +206,11 @@ def test_info_lines_have_what_a_gui_shows(engine: Conversation) -> None:
 
 
 def test_byoyomi_is_used_and_kept(engine: Conversation) -> None:
-    for _ in range(3):
+    for _ in range(2):
         started = time.monotonic()
-        engine.say("go btime 0 wtime 0 byoyomi 600")
+        engine.say("go btime 0 wtime 0 byoyomi 400")
         _, at = engine.until_timed("bestmove")
-        assert 0.3 < at - started < 0.6 + LATE
+        assert 0.2 < at - started < 0.4 + LATE
 
 
 def test_the_clock_of_the_side_to_move_counts(engine: Conversation) -> None:
@@ -233,6 +263,8 @@ def test_temperature_varies_the_moves(engine: Conversation) -> None:
     assert all(legal("startpos", answer) for answer in answers)
     engine.say("setoption name Policy value false", "setoption name Temperature value 100")
     assert len({engine.bestmove("go nodes 30") for _ in range(10)}) > 1
+    engine.say(f"position sfen {A_MOVE_THAT_LOSES}")
+    assert "bestmove 9c9d" not in {engine.bestmove("go nodes 200") for _ in range(20)}
 
 
 def test_ponder_moves_are_given_when_they_are_wanted(engine: Conversation) -> None:
@@ -268,19 +300,21 @@ def test_the_answer_is_held_back_until_stop(engine: Conversation, go: str, sfen:
 
 
 def test_ponderhit_starts_the_clock(engine: Conversation) -> None:
-    engine.say("go ponder btime 0 wtime 0 byoyomi 700")
-    time.sleep(1.0)
+    engine.say("go ponder btime 0 wtime 0 byoyomi 400")
+    time.sleep(0.6)
     assert not any(line.startswith("bestmove") for line in engine.ready())
     hit = time.monotonic()
     engine.say("ponderhit")
     (*_, answer), at = engine.until_timed("bestmove")
     assert legal("startpos", answer)
-    assert 0.3 < at - hit < 0.7 + LATE
+    assert 0.2 < at - hit < 0.4 + LATE
 
 
 def test_ponderhit_may_bring_newer_clocks(engine: Conversation) -> None:
+    started = time.monotonic()
     engine.say("go ponder btime 900000 wtime 900000 byoyomi 900000", "ponderhit btime 0 wtime 0 byoyomi 100")
     assert legal("startpos", engine.until("bestmove")[-1])
+    assert time.monotonic() - started < LATE
 
 
 def test_ponderhit_without_pondering_is_an_error(engine: Conversation) -> None:
@@ -309,7 +343,6 @@ def test_stop_is_obeyed_at_once_and_harmless_otherwise(engine: Conversation) -> 
         "go nodes 1",
         "go mate 5",
         "setoption name Visits value 7",
-        "usinewgame",
     ],
 )
 def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Conversation, line: str) -> None:
@@ -322,11 +355,12 @@ def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Convers
     assert engine.ready() == []
 
 
-def test_gameover_ends_the_thinking_without_an_answer(engine: Conversation) -> None:
-    engine.say("go infinite")
-    time.sleep(0.1)
-    engine.say("gameover lose")
-    assert not any(line.startswith("bestmove") for line in engine.ready())
+@pytest.mark.parametrize("end", ["gameover lose", "gameover", "usinewgame"])
+def test_the_end_of_a_game_ends_the_thinking_and_every_go_is_answered(engine: Conversation, end: str) -> None:
+    engine.say("go ponder", end, "setoption name USI_Ponder value true")
+    said = [line for line in engine.ready() if not line.startswith("info depth")]
+    assert len(said) == 1
+    assert legal("startpos", said[0])
     assert legal("startpos", engine.bestmove("go nodes 2"))
 
 
@@ -350,6 +384,13 @@ def test_who_may_declare_declares(engine: Conversation) -> None:
     for rule in ("24", "try", "off"):
         engine.say(f"setoption name EnteringKingRule value {rule}")
         assert legal(f"sfen {DECLARABLE}", engine.bestmove("go nodes 20"))
+
+
+def test_a_lost_game_is_played_on(engine: Conversation) -> None:
+    engine.say(f"position sfen {LOST}")
+    *infos, answer = engine.ask("go nodes 200", "bestmove")
+    assert answer == "bestmove 9a8a"
+    assert fields(infos[-1])["mate"] == "-2"
 
 
 def test_a_game_that_looks_lost_is_resigned_only_if_asked_for(engine: Conversation) -> None:

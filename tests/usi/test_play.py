@@ -87,7 +87,7 @@ def test_mistakes_are_explained_and_the_person_asked_again(run: Run) -> None:
     ):
         assert text in shown
     assert any("no right to declare" in text for text in shown)
-    assert any("No such file" in text for text in shown)
+    assert any("there is no directory nowhere" in text for text in shown)
     assert shown.count("black, move 1: ") == 10
 
 
@@ -185,6 +185,8 @@ def test_handicaps_and_positions() -> None:
         ({"visits": -1}, "visits is -1, expected 0 or more"),
         ({"sfen": "nonsense"}, "bad sfen 'nonsense'"),
         ({"save": Path("game.txt")}, "cannot save to game.txt: expected .kif"),
+        ({"save": Path("nowhere/game.kif")}, "cannot save to nowhere/game.kif: there is no directory"),
+        ({"declaration": "99"}, "declaration '99' is none of '27', '24', 'try', 'off'"),
         ({}, "no checkpoint at nowhere"),
     ],
 )

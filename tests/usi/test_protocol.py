@@ -57,6 +57,7 @@ MEANINGS = {
     "gameover win": GameOver("win"),
     "gameover lose": GameOver("lose"),
     "gameover draw": GameOver("draw"),
+    "gameover": GameOver(None),
     "setoption name USI_Hash value 32": SetOption("USI_Hash", "32"),
     "setoption name Clear Hash": SetOption("Clear Hash", None),
     "setoption name A b value c  d": SetOption("A b", "c  d"),
@@ -118,7 +119,6 @@ MALFORMED = [
     "go mate -1",
     "go mate 100 nodes 5",
     "ponderhit now",
-    "gameover",
     "gameover won",
     "gameover win lose",
 ]

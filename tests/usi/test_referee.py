@@ -1,7 +1,8 @@
 """Games against another engine under a referee that is not ours: cshogi's command line, a separate process.
 
 cshogi is under the GPL, so it is no dependency: KEISEI_REFEREE names a Python that has it (pip install
-cshogi==1.1.0), otherwise the one that runs the tests is tried. The opponent is fairy-stockfish.
+cshogi==1.1.0), otherwise the one that runs the tests is tried. The opponent is fairy-stockfish. Not with
+--ponder: that referee may send `go ponder` after `gameover`, and then waits forever.
 """
 
 import importlib.util
@@ -18,6 +19,7 @@ from keisei.shogi import Color, Reason, read_csa_games
 pytest_plugins = ["usi_fixtures"]
 
 REFEREE = os.environ.get("KEISEI_REFEREE") or (sys.executable if importlib.util.find_spec("cshogi") else None)
+FAULTS = (Reason.ILLEGAL_MOVE, Reason.TIME, Reason.FORFEIT, Reason.RESIGNATION)
 OPPONENT = shutil.which("fairy-stockfish") or shutil.which("fairy-stockfish", path="/usr/games")
 
 needs_referee = pytest.mark.skipif(
@@ -54,15 +56,13 @@ def play(folder: Path, checkpoint: Path, games: int, *limits: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{games} of {games} games finished." in done.stdout
-    for fault in ("反則", "切れ負け", "中断"):  # an illegal move or a false declaration, time, a crash
-        assert fault not in done.stdout
     records = read_csa_games((folder / "games.csa").read_bytes())  # every move is checked again
     assert len(records) == games
     for record in records:
         assert record.outcome is not None
         ours = Color.BLACK if record.black == "ours" else Color.WHITE
-        assert record.outcome.reason not in (Reason.ILLEGAL_MOVE, Reason.TIME, Reason.FORFEIT)
-        assert record.outcome.winner == ours or record.outcome.reason is not Reason.RESIGNATION
+        # What the opponent does wrong is its own affair.
+        assert record.outcome.winner == ours or record.outcome.reason not in FAULTS
         assert {record.black, record.white} == {"ours", "theirs"}
 
 
@@ -76,7 +76,7 @@ def test_two_short_games_without_a_fault(checkpoint: Path, tmp_path: Path) -> No
 @needs_referee
 @needs_opponent
 @pytest.mark.parametrize(
-    "limits", [["--time", "3000", "--inc", "50"], ["--byoyomi", "100"]], ids=["increment", "byoyomi"]
+    "limits", [["--time", "1500", "--inc", "30"], ["--byoyomi", "100"]], ids=["increment", "byoyomi"]
 )
 def test_ten_games_without_a_fault(checkpoint: Path, tmp_path: Path, limits: list[str]) -> None:
     play(tmp_path, checkpoint, 10, *limits, "--draw", "256")

@@ -92,9 +92,8 @@ class Model:
             _expect(not rest)
             return getattr(self, f"_{head}")()  # type: ignore[no-any-return]
         if head == "gameover":
-            _expect(rest in (["win"], ["lose"], ["draw"]))
-            self.held = ""
-            return ""
+            _expect(rest in ([], ["win"], ["lose"], ["draw"]))
+            return self._stop()
         if head == "ponderhit":
             if rest:
                 _limits(rest)
@@ -111,8 +110,7 @@ class Model:
         return "readyok"
 
     def _usinewgame(self) -> str:
-        _expect(not self.held)
-        return ""
+        return self._stop()
 
     def _stop(self) -> str:
         held, self.held = self.held, ""
