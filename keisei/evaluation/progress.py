@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 _SECONDS_BETWEEN_LINES = 30  # where the output is no terminal
@@ -10,17 +11,18 @@ _SECONDS_BETWEEN_LINES = 30  # where the output is no terminal
 class MatchProgress:
     """Tells the progress of one match; a callable for `play_match`."""
 
-    def __init__(self, label: str, stream: TextIO) -> None:
+    def __init__(self, label: str, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._label = label
         self._stream = stream
+        self._clock = clock
         self._terminal = stream.isatty()
-        self._began = self._told = time.monotonic()
+        self._began = self._told = clock()
         self._first: int | None = None
         self._width = 0
 
     def __call__(self, done: int, games: int) -> None:
         """Tell that so many games of all are over."""
-        now = time.monotonic()
+        now = self._clock()
         if self._first is None:
             self._first, self._began = done, now
         due = self._terminal or now - self._told >= _SECONDS_BETWEEN_LINES

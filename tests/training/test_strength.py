@@ -280,6 +280,18 @@ def test_the_best_is_known_by_its_weights_not_by_its_step(tmp_path: Path) -> Non
     assert measured.meter.measure(measured.agent, 512, 4, (768, 123.0)).best_low == 123.0
 
 
+def test_a_rating_does_not_depend_on_what_came_later(tmp_path: Path) -> None:
+    """As in a run that was killed, and goes on from a checkpoint before evaluations that it has done."""
+    measured = Measured(tmp_path, "evaluation.opponents=[random,greedy]")
+    first = measured.meter.measure(measured.agent, 256, 4, None)
+    weights = {name: tensor.clone() for name, tensor in measured.agent.network.state_dict().items()}
+    measured.learn()
+    later = measured.meter.measure(measured.agent, 512, 12, (256, 0.0))
+    assert later.rating is not None
+    measured.agent.network.load_state_dict(weights)
+    assert measured.meter.measure(measured.agent, 256, 4, None) == first
+
+
 def test_weights_that_have_not_changed_do_not_play_themselves(tmp_path: Path) -> None:
     measured = Measured(tmp_path, "evaluation.opponents=[random,best]")
     measured.save(256)
