@@ -65,13 +65,6 @@ def test_two_minutes_of_faults_lose_nothing(tmp_path: Path) -> None:
     assert figures["replaced"]["hang"]["count"] > 5
 
 
-def test_half_a_minute_of_faults_loses_nothing(tmp_path: Path) -> None:
-    arguments = ["--duration", "30", "--workers", "4", "--faults-per-minute", "24"]
-    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
-    assert_sound(done, figures, faults=12)
-    assert figures["steps"]["discarded"]["stale"] == 0
-
-
 def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Path) -> None:
     arguments = ["--duration", "15", "--lag", "1", "--faults-per-minute", "28", "--seed", "2"]
     done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
