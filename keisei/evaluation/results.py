@@ -182,18 +182,6 @@ class Results:
             for (first, second), wins in sorted(sums.items())
         ]
 
-    def pairs(self, player: str, opponent: str, conditions: str, seed: int) -> tuple[int, int, int, int, int]:
-        """Return how many pairs, both games stored, brought the player 0, 1, 2, 3 and 4 half-points."""
-        rows = self._rows(
-            "SELECT first.winner, second.winner FROM games AS first JOIN games AS second"
-            " USING (conditions, seed, pair) WHERE conditions = ? AND seed = ?"
-            " AND first.black = ? AND first.white = ? AND second.black = ? AND second.white = ?",
-            (conditions, _signed(seed), player, opponent, opponent, player),
-        )
-        as_black, as_white = {0: 2, None: 1, 1: 0}, {0: 0, None: 1, 1: 2}
-        sums = Counter(as_black[first] + as_white[second] for first, second in rows)
-        return sums[0], sums[1], sums[2], sums[3], sums[4]
-
     def _rows(self, query: str, values: tuple[str | int | None, ...] = ()) -> list[Any]:
         with _told(self.path), closing(self._connection.execute(query, values)) as cursor:
             return cursor.fetchall()

@@ -122,24 +122,6 @@ def test_a_match_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert results.known("a", "random", "other", 7) == set()
 
 
-def test_pairs_are_those_with_both_games(tmp_path: Path) -> None:
-    """The player's half-points: as Black by pair 2, 1, 0, 2, 1, as White 2, 1, 0, 0, none."""
-    seed = 2**63 + 1
-    as_black = [0, None, 1, 0, None]
-    as_white = [1, None, 0, 0]
-    games = [StoredGame("a", "b", "x", seed, pair, w, "checkmate", 9) for pair, w in enumerate(as_black)]
-    games += [StoredGame("b", "a", "x", seed, pair, w, "checkmate", 9) for pair, w in enumerate(as_white)]
-    games += [game("a", 0), StoredGame("b", "a", "x", 1, 4, 0, "checkmate", 9)]
-    with Results.open(tmp_path / "results.db") as results:
-        results.add(games)
-        assert results.pairs("a", "b", "x", seed) == (1, 0, 2, 0, 1)
-        assert results.pairs("b", "a", "x", seed) == (1, 0, 2, 0, 1)
-        assert results.pairs("a", "b", "y", seed) == (0, 0, 0, 0, 0)
-        results.add([StoredGame("b", "a", "x", seed, 4, 1, "checkmate", 9)])
-        assert results.pairs("a", "b", "x", seed) == (1, 0, 2, 1, 1)
-        assert results.pairs("b", "a", "x", seed) == (1, 1, 2, 0, 1)
-
-
 def test_players_have_names_steps_and_facts(tmp_path: Path) -> None:
     with Results.open(tmp_path / "results.db") as results:
         results.add_player("sha256:1", "default@100", 100, {"run": "形勢", "sha256": "1"})
