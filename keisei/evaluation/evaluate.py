@@ -28,11 +28,10 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How matches are played: conditions, seed, games side by side, on what, and a test that may end them."""
+    """How matches are played: conditions, seed, on what, and a test that may end them."""
 
     conditions: Conditions = field(default_factory=Conditions)
     seed: int = 1
-    side_by_side: int = 100
     machine: Machine = field(default_factory=Machine)
     sprt: Sprt | None = None
 
@@ -158,7 +157,6 @@ def _match(
             opponent,
             games,
             sprt=setting.sprt,
-            side_by_side=setting.side_by_side,
             progress=progress,
             should_stop=should_stop,
         )

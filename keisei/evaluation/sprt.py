@@ -28,15 +28,6 @@ def score_of_elo(elo: float) -> float:
     return 1 / (1 + 10 ** (-elo / 400))
 
 
-def elo_of_score(score: float) -> float:
-    """Return the difference in Elo that a share of the points means; ±inf at 0 and 1."""
-    if not 0 <= score <= 1:
-        raise ValueError(f"score is {score}, expected 0 to 1")
-    if score in (0, 1):
-        return math.copysign(math.inf, score - 0.5)
-    return 400 * math.log10(score / (1 - score))
-
-
 @dataclass(frozen=True, slots=True)
 class Sprt:
     """The test of H0, the player is elo0 stronger, against H1, it is elo1 stronger; elo0 < elo1.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from keisei.evaluation.sprt import Sprt, elo_of_score, score_of_elo
+from keisei.evaluation.sprt import Sprt, score_of_elo
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,10 +149,9 @@ def test_elo_and_score_are_one_curve() -> None:
     assert score_of_elo(0) == 0.5
     assert score_of_elo(400) == pytest.approx(10 / 11)
     for elo in (-700, -3, 0, 250):
-        assert elo_of_score(score_of_elo(elo)) == pytest.approx(elo)
-    assert (elo_of_score(0), elo_of_score(1)) == (-math.inf, math.inf)
-    with pytest.raises(ValueError, match=r"^score is 1.5, expected 0 to 1$"):
-        elo_of_score(1.5)
+        assert score_of_elo(elo) + score_of_elo(-elo) == pytest.approx(1)
+        score = score_of_elo(elo)
+        assert 400 * math.log10(score / (1 - score)) == pytest.approx(elo)
 
 
 def test_what_cannot_be_tested_is_refused() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from training_runs import the_run, train
+from usi_model import DEFAULTS
 from usi_talk import Conversation, talk
 
 from keisei.evaluation.checkpoints import find_checkpoint
@@ -35,22 +36,8 @@ def _engine(checkpoint: Path) -> Iterator[Conversation]:
 @pytest.fixture
 def engine(_engine: Conversation) -> Conversation:
     """An engine that is ready, in the start position, with its defaults."""
-    defaults = {
-        "USI_Ponder": "false",
-        "USI_Hash": "256",
-        "MultiPV": "1",
-        "Visits": "0",
-        "Policy": "false",
-        "Temperature": "0",
-        "Threads": "1",
-        "Batch": "8",
-        "NetworkDelay": "120",
-        "MaxMoves": "0",
-        "EnteringKingRule": "27",
-        "ResignValue": "0",
-    }
     _engine.say(
-        "gameover draw", *(f"setoption name {name} value {value}" for name, value in defaults.items())
+        "gameover draw", *(f"setoption name {name} value {value}" for name, value in DEFAULTS.items())
     )
     _engine.say("usinewgame", "position startpos")
     assert _engine.ready() == []
