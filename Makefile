@@ -105,7 +105,7 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 # and takes terabytes of addresses, so two tests do not fit.
 sanitize: $(SANITIZED)/.built  ## the rules' tests under ASan and UBSan
 	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core/test_policy_output_mapper.py \
-	  tests/evaluation/test_search.py tests/evaluation/test_search_player.py
+	  tests/search/test_puct.py tests/evaluation/test_search_player.py
 
 # Without Python, which is not built for it. Addresses are not randomised: ThreadSanitizer wants them in its own places.
 RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from contest import Contest, report, rounds_from_arguments
 from peers import PEERS, Peer
+from side_by_side import Contenders, report, rounds_from_arguments
 
 from keisei.envs import ShogiEnv, ShogiVectorEnv
 from keisei.shogi import encoding
@@ -133,13 +133,13 @@ def peer_run(peer: Peer) -> float:
 def main() -> None:
     """Run all contests."""
     rounds = rounds_from_arguments(__doc__)
-    against_peers: Contest = {"keisei, 64 games, one thread, planes": lambda: keisei_games(64)}
+    against_peers: Contenders = {"keisei, 64 games, one thread, planes": lambda: keisei_games(64)}
     for name, peer in PEERS.items():
         if peer.installed():
             against_peers[name] = functools.partial(peer_run, peer)
         else:
             print(f"{name} is not installed: left out (pip install {peer.install})")
-    ours: Contest = {
+    ours: Contenders = {
         "keisei, 64 games, one thread, planes": lambda: keisei_games(64),
         "keisei, the same, two threads": lambda: keisei_games(64, 2),
         "keisei, 64 games, packed only": lambda: keisei_games(64, planes=False),
@@ -149,11 +149,11 @@ def main() -> None:
         "keisei, ShogiVectorEnv(64, copy=False)": lambda: gymnasium_vector(64, False),
         "keisei, ShogiEnv, dense mask": gymnasium_single,
     }
-    many_games: Contest = {
+    many_games: Contenders = {
         "keisei, 256 games, one thread": lambda: keisei_games(256),
         "keisei, 256 games, two threads": lambda: keisei_games(256, 2),
     }
-    batches: Contest = {
+    batches: Contenders = {
         "keisei, planes of 1,024 packed positions": lambda: encode(1024, "planes"),
         "keisei, their legal actions, offsets given": lambda: encode(1024, "legal"),
     }

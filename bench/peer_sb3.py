@@ -13,7 +13,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
 from keisei.core.models import model_factory
 from keisei.shogi.encoding import ACTIONS, PLANES
 from keisei.shogi.vector import Batch, VectorGames

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import torch
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.device import cores, keep_freed_memory
 from keisei.core.ppo_agent import PPOAgent
+from keisei.core.self_play import SelfPlay
 from keisei.evaluation import AlphaBetaPlayer, NetworkPlayer, RandomPlayer, Turn, play_match
-from keisei.evaluation.checkpoints import find_checkpoint
-from keisei.evaluation.network import load_network
-from keisei.evaluation.search import Search, SearchSettings
+from keisei.runs.checkpoint import save_checkpoint
+from keisei.runs.find import find_checkpoint
+from keisei.runs.load import load_network
+from keisei.search.puct import Search, SearchSettings
 from keisei.shogi import ShogiGame
-from keisei.training.checkpoint import save_checkpoint
-from keisei.training.device import cores, keep_freed_memory
-from keisei.training.rollout import SelfPlay
 from keisei.training.trainer import Trainer
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from contest import Contest, report, rounds_from_arguments
+from side_by_side import Contenders, report, rounds_from_arguments
 
 from keisei import _native
 from keisei.shogi import START_SFEN, ShogiGame
@@ -125,7 +125,7 @@ def main() -> None:
     """Run all contests."""
     rounds = rounds_from_arguments(__doc__)
 
-    counting: Contest = {
+    counting: Contenders = {
         "keisei, last ply written down": lambda: keisei_perft(True),
         "keisei, last ply only counted": lambda: keisei_perft(False),
     }
@@ -133,12 +133,12 @@ def main() -> None:
         counting["fairy-stockfish, written down"] = FairyStockfish(path).perft
     else:
         print("fairy-stockfish is not installed: left out (apt-get install fairy-stockfish)")
-    playing: Contest = {"keisei": keisei_loop}
+    playing: Contenders = {"keisei": keisei_loop}
     if installed("cshogi"):
         playing["cshogi"] = cshogi_loop
     if installed("rsshogi.core"):
         playing["rsshogi"] = rsshogi_loop
-    copying: Contest = {
+    copying: Contenders = {
         "keisei, after 0 moves": lambda: keisei_copy(0),
         "keisei, after 100 moves": lambda: keisei_copy(100),
     }

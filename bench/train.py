@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 
 import torch
-from contest import Contest, report, rounds_from_arguments
+from side_by_side import Contenders, report, rounds_from_arguments
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.device import cores, keep_freed_memory
 from keisei.core.models import model_factory
-from keisei.training.device import cores, keep_freed_memory
-from keisei.training.rollout import SelfPlay
+from keisei.core.self_play import SelfPlay
 from keisei.training.trainer import Trainer
 
 try:
@@ -108,14 +108,14 @@ def main() -> None:
     keep_freed_memory()  # as `keisei train` does; all contestants have it
     many = cores()
     for network in NETWORKS:
-        contest: Contest = {
+        contenders: Contenders = {
             f"keisei, {many} threads": training(network, many),
             "keisei, 1 thread": training(network, 1),
             f"keisei's network alone, {many} threads": network_alone(network, many),
         }
         if HAS_SB3:
-            contest[f"MaskablePPO, {many} threads"] = peer_sb3.maskable_ppo(config_of(network, many), many)
-        report(f"training end to end, {network}", "moves/s", contest, rounds)
+            contenders[f"MaskablePPO, {many} threads"] = peer_sb3.maskable_ppo(config_of(network, many), many)
+        report(f"training end to end, {network}", "moves/s", contenders, rounds)
     print("\noutside the network")
     for network in NETWORKS:
         outside(network, many, rounds)

@@ -11,10 +11,11 @@ import typer
 
 from keisei import cli_play
 from keisei.cli_common import let_threads_sleep, refuse
-from keisei.config_errors import ConfigError
-from keisei.config_fields import table
-from keisei.config_files import load_config, to_yaml
-from keisei.config_schema import AppConfig
+from keisei.config.errors import ConfigError
+from keisei.config.fields import table
+from keisei.config.files import load_config, to_yaml
+from keisei.config.schema import AppConfig
+from keisei.runs.checkpoint import CheckpointError
 from keisei.shogi import (
     START_SFEN,
     GameRecord,
@@ -24,8 +25,7 @@ from keisei.shogi import (
     read_records,
     write_record,
 )
-from keisei.shogi.counting import divided_perft
-from keisei.training.checkpoint import CheckpointError
+from keisei.shogi.perft_counts import divided_perft
 from keisei.training.metrics import MetricsError
 
 # The base of typer's own complaints, which every version of typer keeps in another place.

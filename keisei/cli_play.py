@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keisei.cli_common import let_threads_sleep
-from keisei.training.device import cores
+from keisei.core.device import cores
 
 if TYPE_CHECKING:
-    from keisei.evaluation.evaluate import Setting
+    from keisei.evaluation.evaluate import MatchSettings
 
 
 def mistakes() -> tuple[type[Exception], ...]:
     """Return what a user can do wrong with these commands."""
-    from keisei.evaluation.export import ExportError
-    from keisei.evaluation.player import PlayerError
-    from keisei.evaluation.results import ResultsError
-    from keisei.evaluation.usi_process import EngineError
+    from keisei.evaluation.engines.usi_process import EngineError
+    from keisei.evaluation.matches.results_store import ResultsError
+    from keisei.evaluation.players.player import PlayerError
+    from keisei.runs.export import ExportError
 
     return PlayerError, ResultsError, EngineError, ExportError
 
@@ -98,7 +98,7 @@ def evaluate(
 
     keisei evaluate runs/first --all
     """
-    from keisei.evaluation.checkpoints import checkpoints_of, find_checkpoint, run_of
+    from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
 
     efforts = {"visits": visits, "seconds": seconds, "temperature": temperature}
     suffix = "".join(f";{name}={value}" for name, value in efforts.items() if value is not None)
@@ -154,7 +154,7 @@ def ladder(
     """
     let_threads_sleep()
     from keisei.evaluation import evaluate as matches
-    from keisei.evaluation.roster import BUILT_IN_NAMES
+    from keisei.evaluation.players.player_specs import BUILT_IN_NAMES
 
     deepest = BUILT_IN_NAMES.index("alphabeta-3")  # more plies take long, and are there for who asks
     seated = [*BUILT_IN_NAMES[: deepest + 1]] if built_in else ["random"]
@@ -234,8 +234,8 @@ def export(
     keisei export runs/first@400000 --out first.onnx
     """
     let_threads_sleep()
-    from keisei.evaluation.checkpoints import find_checkpoint
-    from keisei.evaluation.export import export_onnx
+    from keisei.runs.export import export_onnx
+    from keisei.runs.find import find_checkpoint
 
     done = export_onnx(find_checkpoint(where), out, tolerance=tolerance, force=force)
     found = done.differences
@@ -271,17 +271,17 @@ def _setting(
     threads: int,
     device: str,
     sprt: str | None,
-) -> "Setting":
+) -> "MatchSettings":
     """Return how matches are played; native players and torch use so many threads."""
-    from keisei.evaluation.conditions import START, Conditions, read_openings
-    from keisei.evaluation.evaluate import Setting
-    from keisei.evaluation.roster import Machine
-    from keisei.evaluation.sprt import Sprt
+    from keisei.evaluation.evaluate import MatchSettings
+    from keisei.evaluation.matches.match_conditions import START, MatchConditions, read_openings
+    from keisei.evaluation.players.player_specs import Machine
+    from keisei.evaluation.ratings.sprt import Sprt
 
     if random_plies is None:
         random_plies = 4 if openings is None else 0
     positions = (START,) if openings is None else read_openings(openings)
-    conditions = Conditions(random_plies, max_moves, openings=positions)
+    conditions = MatchConditions(random_plies, max_moves, openings=positions)
     test = None
     if sprt is not None:
         try:
@@ -289,7 +289,7 @@ def _setting(
             test = Sprt(elo0, elo1)
         except ValueError:
             raise typer.BadParameter(f"--sprt {sprt}: expected two numbers, the first less: 0,50") from None
-    return Setting(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
+    return MatchSettings(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
 
 
 @contextmanager

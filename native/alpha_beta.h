@@ -1,6 +1,6 @@
 // Players that know nothing but the rules and the value of the pieces: a search, and one that looks no move ahead.
 //
-// What the search finds is defined without it (tests/shogi/test_alpha_beta.py says it again in Python), for the side
+// What the search finds is defined without it (tests/search/test_alpha_beta.py says it again in Python), for the side
 // to move, after h moves from the position asked about:
 //
 //   value(game, depth)       WIN_SCORE - h if the game is over and won, the negative of it if lost, 0 if drawn;

@@ -145,7 +145,7 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 }  // namespace
 
 void bind_tree(nb::module_& m) {
-    nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.shogi.trees is its face.")
+    nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.search.trees is its face.")
         .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
              "threads"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })

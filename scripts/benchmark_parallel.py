@@ -26,11 +26,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "5000")  # as `keisei train` does, befor
 
 import torch
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.device import cores, keep_freed_memory
 from keisei.core.ppo_agent import PPOAgent
-from keisei.training.device import cores, keep_freed_memory
+from keisei.core.self_play import SelfPlay
 from keisei.training.parallel import ParallelManager
-from keisei.training.rollout import SelfPlay
 from keisei.training.trainer import Trainer
 
 EPOCH = 4096
@@ -158,7 +158,7 @@ def training(arguments: argparse.Namespace, workers: int, threads: int, stack: E
     return turn
 
 
-def contest(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[Turn]]:
+def tournament(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[Turn]]:
     """Let all take turns."""
     turns: dict[str, list[Turn]] = {name: [] for name in contestants}
     for number in range(rounds):
@@ -275,7 +275,7 @@ def main() -> None:
             f"serial, {many} threads": serial(arguments, arguments.games, many),
             **{f"{count} workers": parallel(arguments, count, stack) for count in arguments.workers},
         }
-        turns = contest(contestants, arguments.rounds)
+        turns = tournament(contestants, arguments.rounds)
         print_collecting(turns, arguments.workers)
     with ExitStack() as stack:
         contestants = {
@@ -283,7 +283,7 @@ def main() -> None:
             "serial, 1 thread": training(arguments, 0, 1, stack),
             f"{many} workers": training(arguments, many, many, stack),
         }
-        print_training(contest(contestants, arguments.rounds))
+        print_training(tournament(contestants, arguments.rounds))
     plot(turns, arguments.workers, f"collecting, network {arguments.network}", arguments.plot)
 
 

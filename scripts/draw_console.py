@@ -14,12 +14,12 @@ from pathlib import Path
 import rich.console
 import yaml
 
+from keisei.runs.checkpoint import newest_checkpoint
 from keisei.shogi.vector import VectorGames
-from keisei.training.checkpoint import newest_checkpoint
 from keisei.training.dashboard import draw
 from keisei.training.metrics import read_metrics
-from keisei.training.parallel.status import WorkerStatus
-from keisei.training.progress import Progress, RunFacts
+from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.run_progress import Progress, RunFacts
 
 WIDTH, HEIGHT = 120, 40
 

@@ -33,21 +33,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from keisei.config_files import load_config
-from keisei.config_schema import AppConfig
+from keisei.config.files import load_config
+from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi import Color, ShogiGame
 from keisei.shogi.encoding import legal_actions, move_of, turns, unpack_sfens
-from keisei.training.parallel.account import Account, ConservationError
 from keisei.training.parallel.communication import WorkerEnd, WorkerSegment
+from keisei.training.parallel.ledger import Account, ConservationError
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.place import Supervision, resident_bytes
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
-from keisei.training.parallel.status import WorkerStatus
+from keisei.training.parallel.supervised_worker import Supervision, resident_bytes
+from keisei.training.parallel.worker_status import WorkerStatus
 
 GAMES, MOVES = 8, 32  # of each worker in a segment
 TIMEOUT_SECONDS = 2.0  # worker_timeout, short, so that many workers can hang in a minute

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from keisei.config_fields import table
-from keisei.config_files import load_config, to_yaml
-from keisei.config_schema import AppConfig
+from keisei.config.fields import table
+from keisei.config.files import load_config, to_yaml
+from keisei.config.schema import AppConfig
 from keisei.shogi import START_SFEN, read_record
 
 COMMAND = Path(sys.executable).parent / "keisei"

@@ -11,68 +11,72 @@ from keisei import _native
 
 ROOT = Path(__file__).parents[1]
 
-# Each room and what it may use of the package; a room's own modules are always allowed.
+# Each room and the rooms it may use; a room may always use its own modules. A row names rooms, never a single
+# module of another room, and the rows have no cycle: both are tested below.
 MAY_IMPORT = {
     "keisei": set(),
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
-    "keisei.config_fields": set(),
-    "keisei.config_errors": {"keisei.config_fields"},
-    "keisei.config_schema": {"keisei.config_errors", "keisei.config_fields"},
-    "keisei.config_files": {"keisei.config_errors", "keisei.config_fields", "keisei.config_schema"},
-    "keisei.core": {"keisei.shogi", "keisei.config_schema"},
-    # Of training, only how checkpoints are read: never the loop.
+    "keisei.search": {"keisei.shogi", "keisei._native"},
+    "keisei.config": set(),
+    "keisei.core": {"keisei.shogi", "keisei.config"},
+    "keisei.runs": {"keisei.shogi", "keisei.config", "keisei.core"},
+    "keisei.evaluation.engines": set(),
+    "keisei.evaluation.ratings": set(),
+    "keisei.evaluation.players": {
+        "keisei.shogi",
+        "keisei.search",
+        "keisei.core",
+        "keisei.runs",
+        "keisei.evaluation.engines",
+    },
+    "keisei.evaluation.matches": {
+        "keisei.shogi",
+        "keisei.config",
+        "keisei.core",
+        "keisei.evaluation.players",
+        "keisei.evaluation.ratings",
+    },
     "keisei.evaluation": {
-        "keisei.shogi",
-        "keisei.config_schema",
-        "keisei.core",
-        "keisei.training.checkpoint",
-        "keisei.training.checkpoint_format",
-        "keisei.training.device",
-        "keisei.training.durable",
-    },
-    "keisei.usi": {
-        "keisei.shogi",
-        "keisei.core",
-        "keisei.evaluation",
-        "keisei.training.checkpoint",
-        "keisei.training.checkpoint_format",
-        "keisei.training.device",
-    },
-    "keisei.training": {
-        "keisei.shogi",
-        "keisei.config_errors",
-        "keisei.config_schema",
-        "keisei.config_files",
-        "keisei.core",
-        "keisei.evaluation",
+        "keisei.runs",
+        "keisei.evaluation.players",
+        "keisei.evaluation.matches",
+        "keisei.evaluation.ratings",
     },
     # Workers play; they know nothing of the trainer, the loop, files and console.
-    "keisei.training.parallel": {
+    "keisei.training.parallel": {"keisei.shogi", "keisei.config", "keisei.core"},
+    "keisei.training": {
         "keisei.shogi",
-        "keisei.config_schema",
+        "keisei.config",
         "keisei.core",
-        "keisei.training.device",
-        "keisei.training.rollout",
+        "keisei.runs",
+        "keisei.evaluation",
+        "keisei.evaluation.players",
+        "keisei.evaluation.matches",
+        "keisei.evaluation.ratings",
+        "keisei.training.parallel",
     },
-    "keisei.training.rollout": {"keisei.shogi", "keisei.config_schema", "keisei.core"},
-    "keisei.training.device": {"keisei.config_errors"},
-    "keisei.utils": {"keisei.core", "keisei.config_files"},
+    "keisei.usi": {"keisei.shogi", "keisei.search", "keisei.core", "keisei.runs"},
+    "keisei.utils": {"keisei.core", "keisei.config"},
+    "keisei.config_schema": {"keisei.config"},
     "keisei.cli_common": set(),
     "keisei.cli_play": {
         "keisei.cli_common",
+        "keisei.core",
+        "keisei.runs",
         "keisei.evaluation",
+        "keisei.evaluation.engines",
+        "keisei.evaluation.players",
+        "keisei.evaluation.matches",
+        "keisei.evaluation.ratings",
         "keisei.usi",
-        "keisei.training.device",
     },
     "keisei.cli": {
         "keisei.cli_common",
         "keisei.cli_play",
         "keisei.shogi",
-        "keisei.config_errors",
-        "keisei.config_fields",
-        "keisei.config_files",
-        "keisei.config_schema",
+        "keisei.config",
+        "keisei.runs",
         "keisei.training",
     },
     "keisei.train": {"keisei.cli"},
@@ -112,9 +116,47 @@ def belongs(module: str, room: str) -> bool:
 @pytest.mark.parametrize(("module", "path"), modules())
 def test_dependencies_point_one_way(module: str, path: Path) -> None:
     room = room_of(module)
-    allowed = MAY_IMPORT[room] | ({room} if room != "keisei" else set())
-    used = {name for name in imports(path) if belongs(name, "keisei")}
-    assert not {name for name in used if not any(belongs(name, other) for other in allowed)}
+    used = {
+        room_of(name) if name != "keisei._native" else name
+        for name in imports(path)
+        if belongs(name, "keisei")
+    }
+    assert not used - MAY_IMPORT[room] - {room}
+
+
+def test_the_table_names_rooms_only() -> None:
+    named = set().union(*MAY_IMPORT.values()) - {"keisei._native"}
+    assert named <= set(MAY_IMPORT)
+    files = {name for name, path in modules() if path.name != "__init__.py"}
+    assert not named & files - {"keisei.cli_common", "keisei.cli_play", "keisei.cli"}
+
+
+def cycle(table: dict[str, set[str]]) -> list[str]:
+    """Return rooms that need each other in a circle; none if there is no such circle."""
+    done: set[str] = set()
+
+    def visit(room: str, path: list[str]) -> list[str]:
+        if room in path:
+            return [*path[path.index(room) :], room]
+        if room in done:
+            return []
+        found = next(
+            (found for other in sorted(table.get(room, ())) if (found := visit(other, [*path, room]))), []
+        )
+        done.add(room)
+        return found
+
+    return next((found for room in sorted(table) if (found := visit(room, []))), [])
+
+
+def test_no_rooms_need_each_other() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": set()}) == ["a", "b", "c", "a"]
+    assert cycle(MAY_IMPORT) == []
+    used: dict[str, set[str]] = {}
+    for module, path in modules():
+        names = {room_of(name) for name in imports(path) if belongs(name, "keisei")}
+        used.setdefault(room_of(module), set()).update(names - {room_of(module)})
+    assert cycle(used) == []
 
 
 @pytest.mark.parametrize(("module", "path"), modules())
@@ -133,7 +175,7 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.shogi", {"torch", "numpy", "typer"}),
         ("keisei.shogi.vector, keisei.utils", {"torch", "gymnasium"}),
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
-        ("keisei.evaluation.export", {"torch", "onnx", "onnxruntime"}),
+        ("keisei.runs.export", {"torch", "onnx", "onnxruntime"}),
         ("keisei.usi.main, keisei.usi.play", {"torch"}),
     ],
 )

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from keisei.config_schema import RunConfig
+from keisei.config.schema import RunConfig
 
 _GAIN = 1.05  # a format that is not at least so much faster is not worth another rounding
 _ROUNDS = 3

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from keisei.config_schema import AppConfig, validated
+from keisei.config.schema import AppConfig, validated
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.models import model_factory
 from keisei.core.numerics import Evaluator, Numerics, choose_numerics

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from keisei.envs.table import (
+from keisei.envs.env_game import (
     RENDER_MODES,
+    EnvGame,
     Frame,
-    Table,
     checked_render_mode,
     render,
     result,
@@ -33,7 +33,7 @@ Observation = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 _BEGINNINGS = 100  # how often reset() tries to find a game that lasts until the agent's first move
 
-Opponent = Callable[[Observation, Mask], int]  # (planes [46, 9, 9], legal actions [13527]) → action
+OpponentPolicy = Callable[[Observation, Mask], int]  # (planes [46, 9, 9], legal actions [13527]) → action
 
 
 def observation_space() -> "spaces.Space[Observation]":
@@ -59,7 +59,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
     def __init__(
         self,
         *,
-        opponent: Opponent | Literal["random"] | None = None,
+        opponent: OpponentPolicy | Literal["random"] | None = None,
         agent_color: Literal["black", "white", "random"] = "random",
         illegal_action: Literal["lose", "raise"] = "lose",
         max_moves: int | None = 512,
@@ -75,12 +75,12 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
         self.render_mode = checked_render_mode(render_mode)
         self.observation_space = observation_space()
         self.action_space = spaces.Discrete(ACTIONS)
-        self._opponent: Opponent | None = self._random_action if opponent == "random" else opponent
+        self._opponent: OpponentPolicy | None = self._random_action if opponent == "random" else opponent
         self._agent_color = agent_color
         beginnings = VectorGames(
             1, max_moves=max_moves, declaration=declaration, starts=starts, random_plies=random_plies
         )
-        self._table = Table(beginnings, illegal_action)
+        self._table = EnvGame(beginnings, illegal_action)
         self._is_ready = False  # for step(): not before reset() has set up a game
 
     def reset(
@@ -134,7 +134,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
         if self._table.turn is not agent:
             self._let_opponent_play(self._opponent)
 
-    def _let_opponent_play(self, opponent: Opponent) -> None:
+    def _let_opponent_play(self, opponent: OpponentPolicy) -> None:
         mask = self._table.mask()
         action = operator.index(opponent(self._table.observation(), mask.copy()))
         if not (0 <= action < ACTIONS and mask[action]):

@@ -23,16 +23,16 @@ try:
 except ImportError as error:
     raise ImportError("keisei.envs.shogi_v0 needs PettingZoo: pip install 'keisei[gym]'") from error
 
-from keisei.envs.shogi_env import observation_space
-from keisei.envs.table import (
+from keisei.envs.env_game import (
     RENDER_MODES,
+    EnvGame,
     Frame,
-    Table,
     checked_render_mode,
     render,
     result,
     reward,
 )
+from keisei.envs.shogi_env import observation_space
 from keisei.shogi.encoding import ACTIONS
 from keisei.shogi.outcome import Color
 from keisei.shogi.vector import VectorGames
@@ -86,7 +86,7 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
         beginnings = VectorGames(
             1, max_moves=max_moves, declaration=declaration, starts=starts, random_plies=random_plies
         )
-        self._table = Table(beginnings, illegal_action)
+        self._table = EnvGame(beginnings, illegal_action)
         self._random, _ = seeding.np_random()
         self.reset()
 

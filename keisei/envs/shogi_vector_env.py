@@ -14,14 +14,14 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from keisei.envs.shogi_env import observation_space
-from keisei.envs.table import (
+from keisei.envs.env_game import (
     RENDER_MODES,
     Frame,
     checked_render_mode,
     render,
     result,
 )
+from keisei.envs.shogi_env import observation_space
 from keisei.shogi import encoding
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 

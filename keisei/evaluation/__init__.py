@@ -1,10 +1,9 @@
 """Playing strength: players, matches between them, ratings. Never imports the training loop."""
 
-from keisei.evaluation.conditions import Conditions, read_openings
-from keisei.evaluation.match import PlayedGame, play_match
-from keisei.evaluation.match_result import MatchResult, Tally
-from keisei.evaluation.player import Answer, Lost, Player, Turn
-from keisei.evaluation.players import (
+from keisei.evaluation.matches.match import PlayedGame, play_match
+from keisei.evaluation.matches.match_conditions import MatchConditions, read_openings
+from keisei.evaluation.matches.match_result import MatchResult, Tally
+from keisei.evaluation.players.built_in import (
     AlphaBetaPlayer,
     GreedyPlayer,
     MaterialPlayer,
@@ -12,13 +11,14 @@ from keisei.evaluation.players import (
     Policy,
     RandomPlayer,
 )
+from keisei.evaluation.players.player import Answer, Lost, Player, Turn
 
 __all__ = [
     "AlphaBetaPlayer",
     "Answer",
-    "Conditions",
     "GreedyPlayer",
     "Lost",
+    "MatchConditions",
     "MatchResult",
     "MaterialPlayer",
     "NetworkPlayer",

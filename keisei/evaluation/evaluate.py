@@ -10,41 +10,46 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from keisei.evaluation.conditions import Conditions
-from keisei.evaluation.contest import ANCHOR, LINK_GAMES, Contest, neighbours, scale
-from keisei.evaluation.ladder import climb
-from keisei.evaluation.match_result import MatchResult
-from keisei.evaluation.player import Player, PlayerError
-from keisei.evaluation.progress import MatchProgress
-from keisei.evaluation.rating import Ratings
-from keisei.evaluation.rating_table import format_markdown, format_table
-from keisei.evaluation.roster import Machine, make_player
-from keisei.evaluation.sprt import Sprt
-from keisei.evaluation.usi_player import UsiPlayer
-from keisei.training.durable import write_durably
+from keisei.evaluation.matches.match_conditions import MatchConditions
+from keisei.evaluation.matches.match_progress import MatchProgress
+from keisei.evaluation.matches.match_result import MatchResult
+from keisei.evaluation.matches.tournament import ANCHOR, LINK_GAMES, Tournament, neighbours, scale
+from keisei.evaluation.players.player import Player, PlayerError
+from keisei.evaluation.players.player_specs import Machine, make_player
+from keisei.evaluation.players.usi_player import UsiPlayer
+from keisei.evaluation.ratings.ladder import climb
+from keisei.evaluation.ratings.rating import Ratings
+from keisei.evaluation.ratings.rating_table import format_markdown, format_table
+from keisei.evaluation.ratings.sprt import Sprt
+from keisei.runs.durable import write_durably
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class MatchSettings:
     """How matches are played: conditions, seed, on what, and a test that may end them."""
 
-    conditions: Conditions = field(default_factory=Conditions)
+    conditions: MatchConditions = field(default_factory=MatchConditions)
     seed: int = 1
     machine: Machine = field(default_factory=Machine)
     sprt: Sprt | None = None
 
 
 def evaluate(
-    players: Sequence[str], against: Sequence[str], games: int, directory: Path, setting: Setting, tell: Tell
+    players: Sequence[str],
+    against: Sequence[str],
+    games: int,
+    directory: Path,
+    setting: MatchSettings,
+    tell: Tell,
 ) -> Path:
     """Let players play so many games against each opponent, tell results and ratings, return the report.
 
     players, against: as make_player reads them.
     """
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed, "matches": []}
-    with Contest(directory, setting.conditions, setting.seed) as contest, ExitStack() as stack:
+    with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
         opponents = [_seated(text, setting, stack) for text in dict.fromkeys(against)]
         _repeated_openings(setting.conditions, games, tell)
         for text in players:
@@ -52,21 +57,21 @@ def evaluate(
                 player = _seated(text, setting, own)
                 tell(_introduction(player))
                 # Here, after the players were found to be there; the second player finds it done.
-                _link(contest, [opponent.identity for opponent in opponents], setting, tell)
+                _link(tournament, [opponent.identity for opponent in opponents], setting, tell)
                 for opponent in opponents:
                     if opponent.identity == player.identity:
                         tell(f"{player.name} is {opponent.name} itself: nothing to play")
                         continue
-                    result = _match(contest, player, opponent, games, setting, tell)
+                    result = _match(tournament, player, opponent, games, setting, tell)
                     report["matches"].append(_match_report(player, opponent, result))
-        _close(contest, directory, report, tell)
+        _close(tournament, directory, report, tell)
     return _written(directory / "report.json", report)
 
 
 def ladder(
     texts: Sequence[str],
     directory: Path,
-    setting: Setting,
+    setting: MatchSettings,
     tell: Tell,
     *,
     batch: int = 20,
@@ -83,7 +88,7 @@ def ladder(
         return time.monotonic() >= end
 
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed}
-    with Contest(directory, setting.conditions, setting.seed) as contest, ExitStack() as stack:
+    with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
         seats = [_seated(text, setting, stack) for text in texts]
         players = {player.identity: player for player in seats}
         for player in seats:
@@ -96,18 +101,20 @@ def ladder(
             tell(_introduction(player))
 
         def play(one: str, other: str) -> None:
-            played = [sum(row[2:]) for row in contest.totals() if {*row[:2]} == {one, other}]
+            played = [sum(row[2:]) for row in tournament.totals() if {*row[:2]} == {one, other}]
             total = sum(played) + batch
-            _match(contest, players[one], players[other], total, setting, tell, time_is_up)
+            _match(tournament, players[one], players[other], total, setting, tell, time_is_up)
 
-        certain = climb([*players], play, contest.totals, ANCHOR, precision=precision, should_stop=time_is_up)
+        certain = climb(
+            [*players], play, tournament.totals, ANCHOR, precision=precision, should_stop=time_is_up
+        )
         if not certain:
             tell(f"the time is up before every interval is ± {precision:g} Elo; the same command goes on")
-        _close(contest, directory, report, tell)
+        _close(tournament, directory, report, tell)
     return _written(directory / "report.json", report)
 
 
-def _seated(text: str, setting: Setting, stack: ExitStack) -> Player:
+def _seated(text: str, setting: MatchSettings, stack: ExitStack) -> Player:
     player = make_player(text, setting.seed, setting.machine)
     stack.callback(player.close)
     if isinstance(player, UsiPlayer):
@@ -115,7 +122,7 @@ def _seated(text: str, setting: Setting, stack: ExitStack) -> Player:
     return player
 
 
-def _repeated_openings(conditions: Conditions, games: int, tell: Tell) -> None:
+def _repeated_openings(conditions: MatchConditions, games: int, tell: Tell) -> None:
     """Say so if openings come more than once: players that draw nothing at random repeat their games then."""
     pairs, openings = games // 2, len(conditions.openings)
     if not conditions.random_plies and pairs > openings:
@@ -125,15 +132,15 @@ def _repeated_openings(conditions: Conditions, games: int, tell: Tell) -> None:
         )
 
 
-def _link(contest: Contest, opponents: Sequence[str], setting: Setting, tell: Tell) -> None:
+def _link(tournament: Tournament, opponents: Sequence[str], setting: MatchSettings, tell: Tell) -> None:
     """Give the built-in opponents, and the anchor, games among each other."""
-    games = {frozenset(row[:2]): row.wins + row.draws + row.losses for row in contest.totals()}
+    games = {frozenset(row[:2]): row.wins + row.draws + row.losses for row in tournament.totals()}
     links = neighbours(opponents, setting.seed, setting.machine)
     missing = [two for two in links if games.get(frozenset(one.identity for one in two), 0) < LINK_GAMES]
     if missing:
         tell(f"the scale: {', '.join(scale(opponents))} play each other first, once for this directory")
     for stronger, weaker in missing:
-        _match(contest, stronger, weaker, LINK_GAMES, replace(setting, sprt=None), lambda _: None)
+        _match(tournament, stronger, weaker, LINK_GAMES, replace(setting, sprt=None), lambda _: None)
 
 
 def _introduction(player: Player) -> str:
@@ -142,17 +149,17 @@ def _introduction(player: Player) -> str:
 
 
 def _match(
-    contest: Contest,
+    tournament: Tournament,
     player: Player,
     opponent: Player,
     games: int,
-    setting: Setting,
+    setting: MatchSettings,
     tell: Tell,
     should_stop: Callable[[], bool] | None = None,
 ) -> MatchResult:
     progress = MatchProgress(f"{player.name} vs {opponent.name}", sys.stderr)
     try:
-        result = contest.play(
+        result = tournament.play(
             player,
             opponent,
             games,
@@ -183,11 +190,11 @@ def _match_report(player: Player, opponent: Player, result: MatchResult) -> dict
     }
 
 
-def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell) -> None:
+def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell: Tell) -> None:
     """Rate everybody, tell the table, draw the curve."""
-    players = contest.results.players()
+    players = tournament.results.players()
     report["players"] = {identity: {"name": one.name, **one.facts} for identity, one in players.items()}
-    ratings = contest.ratings()
+    ratings = tournament.ratings()
     if ratings is None:
         tell(f"no ratings: they are counted from {ANCHOR}, which has not played here: --against {ANCHOR}")
         return
@@ -199,18 +206,18 @@ def _close(contest: Contest, directory: Path, report: dict[str, Any], tell: Tell
         | {"games": one.games, "score": _finite(one.score)}
         for one in ratings.table
     ]
-    if (picture := draw_curve(contest, ratings, directory)) is not None:
+    if (picture := draw_curve(tournament, ratings, directory)) is not None:
         tell(f"\nthe rating over the moves of training: {picture}")
 
 
-def draw_curve(contest: Contest, ratings: Ratings, directory: Path) -> Path | None:
+def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Path | None:
     """Draw the ratings of networks over their steps to rating.png; None if fewer than two are rated."""
     # Here, because matplotlib takes a second to load, which a training would wait for at its start.
-    from keisei.evaluation.rating_plot import RatedStep, plot_rating_curve
+    from keisei.evaluation.ratings.rating_plot import RatedStep, plot_rating_curve
 
     curves: dict[str, list[RatedStep]] = {}
     lines: dict[str, float] = {}
-    players = contest.results.players()
+    players = tournament.results.players()
     for rating in ratings.table:
         player = players[rating.player]
         if player.step is not None:

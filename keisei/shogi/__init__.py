@@ -1,8 +1,8 @@
 """Shogi: the game, its notation and its records. Needs no torch."""
 
 from keisei._native import START_SFEN, Move, NotationError, RulesError
-from keisei.shogi.counting import perft
 from keisei.shogi.outcome import Color, Outcome, Reason
+from keisei.shogi.perft_counts import perft
 from keisei.shogi.records import (
     GameRecord,
     read_csa,

@@ -16,10 +16,10 @@ from typing import Literal, Protocol, TextIO
 import rich.console
 from rich.live import Live
 
-from keisei.training.dashboard import NOTICES, Plan, draw
-from keisei.training.parallel.status import WorkerStatus
-from keisei.training.progress import Progress, RunFacts
-from keisei.training.text_figures import duration, number, percent, quantity, whole
+from keisei.training.dashboard import NOTICES, PanelLayout, draw
+from keisei.training.number_text import duration, number, percent, quantity, whole
+from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.run_progress import Progress, RunFacts
 
 __all__ = ["Console", "Mode", "PlainConsole", "RichConsole", "RunFacts", "SilentConsole", "make_console"]
 
@@ -171,7 +171,7 @@ class RichConsole:
         """Take in an update; rich's thread draws it within the next half second."""
         assert self._picture is not None, "update before start"
         size = self._console.size
-        plan = Plan.of(size.width, size.height, len(workers))
+        plan = PanelLayout.of(size.width, size.height, len(workers))
         self._picture.update(step, metrics, board if plan.board else None, workers)
         if size != self._size and self._live is not None:
             # A terminal breaks the lines anew that stood there; the picture cannot be drawn over them.

@@ -17,9 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from keisei.training.parallel.status import State, WorkerStatus
-from keisei.training.progress import WINDOW, Progress
-from keisei.training.text_figures import (
+from keisei.training.number_text import (
     bar,
     data_size,
     duration,
@@ -30,6 +28,8 @@ from keisei.training.text_figures import (
     sparkline,
     whole,
 )
+from keisei.training.parallel.worker_status import State, WorkerStatus
+from keisei.training.run_progress import WINDOW, Progress
 
 CURVES = (
     ("entropy", "policy/entropy", "magenta"),
@@ -61,7 +61,7 @@ STATE_WIDTH = max(map(len, STATE_COLORS))  # always, so that nothing moves when 
 
 
 @dataclass(frozen=True)
-class Plan:
+class PanelLayout:
     """How a size is used: rows of a curve, of lower panels, workers' panel and notices; a board or none."""
 
     curve_rows: int
@@ -71,7 +71,7 @@ class Plan:
     board: bool
 
     @classmethod
-    def of(cls, width: int, height: int, workers: int = 0) -> "Plan":
+    def of(cls, width: int, height: int, workers: int = 0) -> "PanelLayout":
         """Return the plan for a terminal, of which the last row stays free for the cursor."""
         room = height - 1 - (4 if height >= ROOMY else 3)
         worker_rows = _worker_rows(room, workers)
@@ -104,7 +104,7 @@ def draw(
     progress: Progress, board: str | None, notices: Sequence[str], width: int, height: int
 ) -> RenderableType:
     """Return the picture for a terminal of this size, at least one row less high than that."""
-    plan = Plan.of(width, height, len(progress.workers))
+    plan = PanelLayout.of(width, height, len(progress.workers))
     with_board = plan.board and board is not None
     left = width - (BOARD_WIDTH if with_board else 0)
     half = left // 2

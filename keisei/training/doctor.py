@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.ppo_agent import PPOAgent
-from keisei.training.device import choose_device, cores, keep_freed_memory
+from keisei.core.self_play import SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.plan import number_of_workers, resolved
-from keisei.training.rollout import SelfPlay
+from keisei.training.parallel.worker_setup import number_of_workers, resolved
 
 _NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "matplotlib")
 _OPTIONAL = {

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NoReturn, Protocol, get_args
 
-from keisei.config_schema import Opponent
+from keisei.config.schema import Opponent
 from keisei.shogi import Reason
-from keisei.training.parallel.status import WorkerStatus
+from keisei.training.parallel.worker_status import WorkerStatus
 
 OPPONENTS = get_args(Opponent)
 WORKER_PHASES = ("collect", "synchronize")  # only when workers collect

@@ -19,10 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from keisei.config_files import load_config
-from keisei.evaluation.conditions import conditions_of
-from keisei.evaluation.contest import RESULTS, Contest
+from keisei.config.files import load_config
 from keisei.evaluation.evaluate import draw_curve
+from keisei.evaluation.matches.match_conditions import conditions_of
+from keisei.evaluation.matches.tournament import RESULTS, Tournament
 from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
 
 Floats = npt.NDArray[np.float64]
@@ -86,9 +86,9 @@ def plot_rating(run_path: Path) -> Path | None:
     if not (directory / RESULTS).is_file():
         return None
     config = load_config(run_path / "config.yaml")
-    with Contest(directory, conditions_of(config), config.run.seed) as contest:
-        ratings = contest.ratings()
-        return None if ratings is None else draw_curve(contest, ratings, run_path / "plots")
+    with Tournament(directory, conditions_of(config), config.run.seed) as tournament:
+        ratings = tournament.ratings()
+        return None if ratings is None else draw_curve(tournament, ratings, run_path / "plots")
 
 
 def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:

@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from keisei.config_errors import ConfigError
-from keisei.config_files import differences, load_config, override, refuse_unsafe, to_yaml
-from keisei.config_schema import AppConfig
+from keisei.config.errors import ConfigError
+from keisei.config.files import differences, load_config, override, refuse_unsafe, to_yaml
+from keisei.config.schema import AppConfig
+from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.ppo_agent import NotFiniteError
-from keisei.shogi import NotationError
-from keisei.training.checkpoint import (
+from keisei.core.self_play import SavedGames, SelfPlay, next_number
+from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
     checkpoint_path,
@@ -28,15 +29,14 @@ from keisei.training.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
 )
+from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.shogi import NotationError
 from keisei.training.console import RunFacts, make_console
-from keisei.training.device import choose_device, cores, keep_freed_memory
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.parallel.crew import WorkerError
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.plan import begin_games, number_of_workers, resolved
-from keisei.training.rollout import SavedGames, SelfPlay, next_number
-from keisei.training.run_dir import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.training.parallel.supervisor import WorkerError
+from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 from keisei.training.trainer import Trainer, config_of, games_of
 from keisei.training.training_loop_manager import TrainingLoopManager
 

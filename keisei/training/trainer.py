@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from keisei.config_schema import AppConfig, validated
+from keisei.config.schema import AppConfig, validated
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.material import material_gains
 from keisei.core.numerics import Numerics
@@ -19,10 +19,10 @@ from keisei.core.phase_clock import PhaseClock
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.schedules import scheduled
 from keisei.core.segment import Segment
+from keisei.core.self_play import GameResult, SavedGames
+from keisei.runs.checkpoint import Checkpoint, CheckpointError
 from keisei.shogi import Color
-from keisei.training.checkpoint import Checkpoint, CheckpointError
 from keisei.training.metrics import REASONS, reason_name
-from keisei.training.rollout import GameResult, SavedGames
 
 Metrics = Mapping[str, float]
 

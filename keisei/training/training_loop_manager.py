@@ -8,8 +8,8 @@ epoch that was interrupted is played again.
 import time
 from collections.abc import Mapping, Sequence
 
-from keisei.shogi.vector import VectorGames
-from keisei.training.checkpoint import (
+from keisei.core.self_play import Played, SavedGames, SelfPlay
+from keisei.runs.checkpoint import (
     CheckpointError,
     best_checkpoint,
     checkpoint_steps,
@@ -17,16 +17,16 @@ from keisei.training.checkpoint import (
     prune_checkpoints,
     save_checkpoint,
 )
+from keisei.runs.run_directory import RunDirectory
+from keisei.shogi.vector import VectorGames
 from keisei.training.console import Console
 from keisei.training.interrupt import StopRequest
 from keisei.training.metrics import Sink, worker_metrics
-from keisei.training.parallel.account import ConservationError
+from keisei.training.parallel.ledger import ConservationError
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.status import WorkerStatus
-from keisei.training.rollout import Played, SavedGames, SelfPlay
-from keisei.training.run_dir import RunDirectory
-from keisei.training.strength import StrengthMeter
+from keisei.training.parallel.worker_status import WorkerStatus
 from keisei.training.trainer import Trainer, game_metrics
+from keisei.training.training_evaluation import TrainingEvaluator
 
 LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word for minus infinity
 
@@ -54,7 +54,7 @@ class TrainingLoopManager:
         self._sinks = sinks
         self._console = console
         self._stop = stop
-        self._strength = StrengthMeter(
+        self._strength = TrainingEvaluator(
             self.config, directory.path, directory.checkpoints, console.notice, self._should_stop
         )
         self._between_epochs = trainer.snapshot(self._saved_games())

@@ -12,9 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keisei.evaluation.checkpoints import CHECKPOINTS
+from keisei.runs.find import CHECKPOINTS
+from keisei.search.mate import find_mate
 from keisei.shogi import NotationError, RulesError, ShogiGame
-from keisei.shogi.mate import find_mate
 from keisei.usi.clock import Control, seconds_to_think
 from keisei.usi.gui_position import game_length, set_up
 from keisei.usi.options import OptionError, Options, option_lines, with_option

@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keisei.evaluation.checkpoints import find_checkpoint
-from keisei.training.checkpoint_format import CheckpointError
+from keisei.runs.checkpoint_format import CheckpointError
+from keisei.runs.find import find_checkpoint
 from keisei.usi.engine import Engine
 from keisei.usi.options import OptionError, Options, options_from
 from keisei.usi.protocol import ProtocolError

@@ -70,7 +70,7 @@ class _Spin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fraction:
+class _DecimalOption:
     """USI has no fractions, so the GUI shows a text."""
 
     field: str
@@ -103,13 +103,13 @@ class _Combo:
         return text
 
 
-_KINDS: dict[str, _Check | _Spin | _Fraction | _Combo] = {
+_KINDS: dict[str, _Check | _Spin | _DecimalOption | _Combo] = {
     "USI_Ponder": _Check("ponder"),
     "USI_Hash": _Spin("hash_mb", 1, 65536),
     "MultiPV": _Spin("multipv", 1, 600),
     "Visits": _Spin("visits", 0, 10**9),
     "Policy": _Check("policy"),
-    "Temperature": _Fraction("temperature", 100.0),
+    "Temperature": _DecimalOption("temperature", 100.0),
     "Threads": _Spin("threads", 1, 256),
     "Batch": _Spin("batch", 1, 1024),
     "NetworkDelay": _Spin("network_delay", 0, 10_000),

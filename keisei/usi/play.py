@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keisei.evaluation.checkpoints import find_checkpoint
+from keisei.runs.checkpoint_format import CheckpointError
+from keisei.runs.find import find_checkpoint
 from keisei.shogi import (
     START_SFEN,
     Color,
@@ -27,7 +28,6 @@ from keisei.shogi import (
     write_usi,
 )
 from keisei.shogi.records.kif import HANDICAPS
-from keisei.training.checkpoint_format import CheckpointError
 from keisei.usi.clock import Control
 from keisei.usi.options import Options
 from keisei.usi.protocol import Limits

@@ -12,12 +12,12 @@ from random import Random
 
 import torch
 
+from keisei.core.device import choose_device, keep_freed_memory
 from keisei.core.ppo_agent import PPOAgent
-from keisei.evaluation.network import load_network
-from keisei.evaluation.search import Line, Search, SearchResult, SearchSettings
+from keisei.runs.load import load_network
+from keisei.search.puct import Line, Search, SearchResult, SearchSettings
+from keisei.search.trees import NO_LIMIT
 from keisei.shogi import Move, ShogiGame, encoding
-from keisei.shogi.trees import NO_LIMIT
-from keisei.training.device import choose_device, keep_freed_memory
 from keisei.usi.clock import Control
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits

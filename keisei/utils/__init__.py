@@ -1,6 +1,6 @@
 """Doors to what users look for here."""
 
-from keisei.config_files import load_config
+from keisei.config.files import load_config
 from keisei.core.policy_output_mapper import PolicyOutputMapper
 
 __all__ = ["PolicyOutputMapper", "load_config"]

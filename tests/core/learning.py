@@ -10,15 +10,15 @@ import torch
 from conftest import random_play
 from torch import Tensor, nn
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent, decode_shogi
 from keisei.core.segment import Segment
+from keisei.core.self_play import SelfPlay
 from keisei.core.sparse_policy import LegalMoves
 from keisei.shogi import encoding
-from keisei.training.rollout import SelfPlay
 
 SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them

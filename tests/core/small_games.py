@@ -159,7 +159,7 @@ class SmallNetwork(nn.Module):
 
 
 class SmallSelfPlay:
-    """An agent against itself in many games side by side, as keisei.training.rollout does it for shogi."""
+    """An agent against itself in many games side by side, as keisei.core.self_play does it for shogi."""
 
     def __init__(self, game: SmallGame, count: int, seed: int) -> None:
         self.game, self._random, self._seed = game, np.random.default_rng(seed), seed

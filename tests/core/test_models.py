@@ -7,7 +7,7 @@ import torch
 from learning import SMALL, positions, shake
 from learning import one_thread as one_thread
 
-from keisei.config_schema import ModelConfig
+from keisei.config.schema import ModelConfig
 from keisei.core.models import ActorCriticResTower, model_factory
 from keisei.shogi import encoding
 

@@ -8,7 +8,7 @@ from learning import buffer_of, played_segment, positions, small_agent, small_co
 from learning import one_thread as one_thread
 from torch import Tensor
 
-from keisei.config_schema import ModelConfig, RunConfig
+from keisei.config.schema import ModelConfig, RunConfig
 from keisei.core.models import ActorCriticResTower, model_factory
 from keisei.core.numerics import Evaluator, Numerics, choose_numerics
 from keisei.core.ppo_agent import PPOAgent

@@ -18,7 +18,7 @@ from learning import (
 )
 from learning import one_thread as one_thread
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics

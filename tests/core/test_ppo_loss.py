@@ -14,7 +14,7 @@ from learning import loss_of, made_up_segment, positions, small_agent, small_con
 from learning import one_thread as one_thread
 from torch import Tensor, nn
 
-from keisei.config_schema import TrainingConfig
+from keisei.config.schema import TrainingConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.ppo_agent import PPOAgent, decode_shogi
 from keisei.core.segment import Segment

@@ -10,7 +10,7 @@ from learning import SMALL, positions, shake, small_agent, small_config
 from learning import one_thread as one_thread
 from torch import Tensor
 
-from keisei.config_schema import ModelConfig
+from keisei.config.schema import ModelConfig
 from keisei.core.models import model_factory
 from keisei.core.ppo_agent import decode_shogi
 from keisei.core.sparse_policy import LegalMoves, entropy, sample

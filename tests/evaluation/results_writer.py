@@ -7,7 +7,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from keisei.evaluation.results import Results, StoredGame
+from keisei.evaluation.matches.results_store import ResultsStore, StoredGame
 
 
 def game(black: str, pair: int) -> StoredGame:
@@ -21,7 +21,7 @@ def main() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     new = 0
-    with Results.open(path) as results:
+    with ResultsStore.open(path) as results:
         for start in range(0, number, size) if number else count(0, size):
             new += results.add(game(name, pair) for pair in range(start, start + size))
             print(start + size, new, flush=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from keisei.config_files import load_config
-from keisei.training.checkpoint import mark_best, save_checkpoint
-from keisei.training.rollout import SelfPlay
+from keisei.config.files import load_config
+from keisei.core.self_play import SelfPlay
+from keisei.runs.checkpoint import mark_best, save_checkpoint
 from keisei.training.trainer import Trainer
 
 
@@ -54,7 +54,7 @@ def start_keisei(folder: Path, *arguments: str) -> BaseProcess:
     """Start the command in a process of its own, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
     # As the tests of training do, whose server it may be.
-    context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.rating_plot"])
+    context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.ratings.rating_plot"])
     process = context.Process(target=_in_child, args=(str(folder), [*arguments]))
     process.start()
     return process

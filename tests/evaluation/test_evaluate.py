@@ -18,7 +18,7 @@ import pytest
 from small_runs import checkpoint_of, small_run, start_keisei
 
 from keisei.cli import main
-from keisei.evaluation.results import Results, StoredGame
+from keisei.evaluation.matches.results_store import ResultsStore, StoredGame
 from keisei.shogi import read_csa_games
 
 STAND_IN = Path(__file__).with_name("usi_stand_in.py")
@@ -59,7 +59,7 @@ def keisei(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def games_in(directory: Path) -> list[StoredGame]:
-    with Results.open(directory / "results.sqlite") as results:
+    with ResultsStore.open(directory / "results.sqlite") as results:
         return results.games()
 
 

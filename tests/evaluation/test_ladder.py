@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from keisei.evaluation.ladder import ENDLESS_GAMES, climb, next_pairing
-from keisei.evaluation.rating import PairResult, rate
+from keisei.evaluation.ratings.ladder import ENDLESS_GAMES, climb, next_pairing
+from keisei.evaluation.ratings.rating import PairResult, rate
 
 NAMES = ("random", "a", "b", "c")
 

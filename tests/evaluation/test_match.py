@@ -7,9 +7,9 @@ from evaluation_play import FirstMovePlayer
 
 from keisei.evaluation import (
     Answer,
-    Conditions,
     GreedyPlayer,
     Lost,
+    MatchConditions,
     MatchResult,
     MaterialPlayer,
     PlayedGame,
@@ -19,8 +19,8 @@ from keisei.evaluation import (
     Turn,
     play_match,
 )
-from keisei.evaluation.match_result import GameSummary, PairSummary, score_interval
-from keisei.evaluation.sprt import Sprt
+from keisei.evaluation.matches.match_result import GameSummary, PairSummary, score_interval
+from keisei.evaluation.ratings.sprt import Sprt
 from keisei.shogi import Color, Outcome, Reason, ShogiGame, encoding
 
 Played = tuple[MatchResult, list[PlayedGame]]
@@ -44,7 +44,7 @@ def match(
         player,
         opponent,
         games=games,
-        conditions=Conditions(random_plies, max_moves, declaration),
+        conditions=MatchConditions(random_plies, max_moves, declaration),
         seed=seed,
         side_by_side=side_by_side,
         on_pair=lambda *pair: pairs.append(pair),
@@ -83,10 +83,14 @@ def test_random_against_random_is_about_even() -> None:
 
 @pytest.mark.parametrize("random_plies", [4, 5])
 def test_greedy_beats_random_clearly_with_both_colours(random_plies: int) -> None:
-    won = play_match(GreedyPlayer(1), RandomPlayer(2), games=60, seed=3, conditions=Conditions(random_plies))
+    won = play_match(
+        GreedyPlayer(1), RandomPlayer(2), games=60, seed=3, conditions=MatchConditions(random_plies)
+    )
     assert min(won.as_black.wins, won.as_white.wins) > 27
     assert won.interval()[0] > 0.85
-    lost = play_match(RandomPlayer(2), GreedyPlayer(1), games=60, seed=4, conditions=Conditions(random_plies))
+    lost = play_match(
+        RandomPlayer(2), GreedyPlayer(1), games=60, seed=4, conditions=MatchConditions(random_plies)
+    )
     assert min(lost.as_black.losses, lost.as_white.losses) > 27
     assert lost.interval()[1] < 0.15
 
@@ -251,7 +255,7 @@ def test_pairs_that_were_played_before_are_counted_and_not_played_again() -> Non
     result = play_match(
         *players,
         games=12,
-        conditions=Conditions(4, 120, "24"),
+        conditions=MatchConditions(4, 120, "24"),
         earlier={**earlier, 6: PairSummary(GameSummary(0, "", 1), GameSummary(0, "", 1))},
         on_pair=lambda first, _: again.append(first.pair),
     )
@@ -289,14 +293,16 @@ def test_a_player_that_gives_up_or_breaks_down_loses_that_game_and_the_match_goe
 def test_a_sequential_test_ends_the_match_and_counts_the_pairs_without_a_gap() -> None:
     test = Sprt(0, 100)
     players = MaterialPlayer(1), RandomPlayer(2)
-    result = play_match(*players, games=400, conditions=Conditions(4, 120, "24"), sprt=test)
+    result = play_match(*players, games=400, conditions=MatchConditions(4, 120, "24"), sprt=test)
     assert result.test == "SPRT 0 to 100 Elo: H1"
     assert 4 <= result.games < 200
     assert not result.stopped
     # The same as if they had been played one after the other.
-    slow = play_match(*players, games=400, conditions=Conditions(4, 120, "24"), sprt=test, side_by_side=2)
+    slow = play_match(
+        *players, games=400, conditions=MatchConditions(4, 120, "24"), sprt=test, side_by_side=2
+    )
     assert slow == result
-    whole = play_match(*players, games=result.games, conditions=Conditions(4, 120, "24"))
+    whole = play_match(*players, games=result.games, conditions=MatchConditions(4, 120, "24"))
     assert whole.pairs == result.pairs
     assert test.decision(result.pairs) == "H1"
     undecided = play_match(RandomPlayer(1), RandomPlayer(2), games=4, sprt=Sprt(0, 5))
@@ -340,7 +346,7 @@ def test_no_game_at_a_time_is_refused() -> None:
 
 
 def test_more_confidence_is_a_wider_interval() -> None:
-    result = play_match(RandomPlayer(1), RandomPlayer(2), games=20, conditions=Conditions(max_moves=60))
+    result = play_match(RandomPlayer(1), RandomPlayer(2), games=20, conditions=MatchConditions(max_moves=60))
     (low, high), (lower, higher) = result.interval(0.8), result.interval(0.99)
     assert lower < low < high < higher
     assert result.interval() == result.interval(0.95) == score_interval(result.pairs, 0.95)

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from keisei.evaluation.progress import MatchProgress
+from keisei.evaluation.matches.match_progress import MatchProgress
 
 LABEL = "default@2596864 400 visits vs fairy-stockfish-depth1 with a long name"
 
@@ -55,7 +55,7 @@ def test_the_width_is_asked_for_each_time(terminal: tuple[TextIO, int]) -> None:
 
 
 def test_a_file_gets_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keisei.evaluation.progress._SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr("keisei.evaluation.matches.match_progress._SECONDS_BETWEEN_LINES", 0)
     with (tmp_path / "log").open("w") as stream:
         MatchProgress(LABEL, stream)(0, 200)
     assert (tmp_path / "log").read_text() == f"{LABEL}: 0 of 200 games\n"

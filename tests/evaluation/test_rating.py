@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keisei.evaluation.rating import PairResult, Rating, rate
+from keisei.evaluation.ratings.rating import PairResult, Rating, rate
 
 HALF_QUANTILE = 1.959963984540054**2 / 2
 

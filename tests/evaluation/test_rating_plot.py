@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keisei.evaluation.rating_plot import RatedStep, plot_rating_curve
+from keisei.evaluation.ratings.rating_plot import RatedStep, plot_rating_curve
 
 INF = math.inf
 CURVES = {

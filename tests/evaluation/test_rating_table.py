@@ -1,7 +1,7 @@
 import pytest
 
-from keisei.evaluation.rating import PairResult, rate
-from keisei.evaluation.rating_table import format_markdown, format_table
+from keisei.evaluation.ratings.rating import PairResult, rate
+from keisei.evaluation.ratings.rating_table import format_markdown, format_table
 
 RESULTS = [
     PairResult("net", "greedy", 60, 10, 50),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from keisei.evaluation.match_result import score_interval
+from keisei.evaluation.matches.match_result import score_interval
 
 # Probabilities of 0 to 4 half-points from a pair.
 PAIRS: dict[str, list[float]] = {

@@ -1,9 +1,9 @@
 import pytest
 from search_reference import hashed, uniform
 
-from keisei.evaluation.player import Player, Turn
-from keisei.evaluation.search import Search, SearchSettings
-from keisei.evaluation.search_player import SearchPlayer
+from keisei.evaluation.players.player import Player, Turn
+from keisei.evaluation.players.search_player import SearchPlayer
+from keisei.search.puct import Search, SearchSettings
 from keisei.shogi import Move, ShogiGame
 
 WON = "6R2/8k/6P1n/8p/9/9/9/9/K8 b GS 1"  # mate in three

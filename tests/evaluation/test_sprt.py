@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from keisei.evaluation.sprt import Sprt, score_of_elo
+from keisei.evaluation.ratings.sprt import Sprt, score_of_elo
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,9 +12,16 @@ from pathlib import Path
 import pytest
 import usi_stand_in
 
-from keisei.evaluation.player import Answer, Lost, Turn
-from keisei.evaluation.usi_player import EngineError, Limit, LimitKind, UsiEngineSpec, UsiPlayer, parse_spec
-from keisei.evaluation.usi_process import Fault
+from keisei.evaluation.engines.usi_process import Fault
+from keisei.evaluation.players.player import Answer, Lost, Turn
+from keisei.evaluation.players.usi_player import (
+    EngineError,
+    Limit,
+    LimitKind,
+    UsiEngineSpec,
+    UsiPlayer,
+    parse_spec,
+)
 from keisei.shogi import Move, Reason, ShogiGame
 
 PLENTY = 20.0

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 import usi_stand_in
 
-from keisei.evaluation.usi_process import EngineError, Fault, Reply, Request, UsiProcess, close_all, exchange
+from keisei.evaluation.engines.usi_process import (
+    EngineError,
+    Fault,
+    Reply,
+    Request,
+    UsiProcess,
+    close_all,
+    exchange,
+)
 
 PYTHON = [sys.executable, "-S", "-E"]
 PLENTY = 20.0  # on a busy machine a Python may need a second to start
@@ -304,7 +312,7 @@ def test_an_engine_that_does_not_quit_is_killed(launch: Launch, what: str) -> No
 def test_an_engine_ends_when_we_are_killed() -> None:
     code = f"""
 import time
-from keisei.evaluation.usi_process import *
+from keisei.evaluation.engines.usi_process import *
 process = UsiProcess("stand-in", {stand_in()})
 print(process.pid, exchange([Request(process, ["isready"], "readyok", 20)])[0].line, flush=True)
 time.sleep(60)

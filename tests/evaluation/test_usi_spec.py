@@ -1,7 +1,7 @@
 import pytest
 
-from keisei.evaluation.usi_options import UsiOption, read_option
-from keisei.evaluation.usi_spec import Limit, LimitKind, UsiEngineSpec, parse_spec
+from keisei.evaluation.engines.usi_options import UsiOption, read_option
+from keisei.evaluation.engines.usi_spec import Limit, LimitKind, UsiEngineSpec, parse_spec
 
 
 def test_a_text_names_an_engine_and_how_it_plays() -> None:

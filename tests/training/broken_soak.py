@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import test_parallel_stability as soak
 
-from keisei.training.parallel.account import Ledger
 from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.ledger import Ledger
 from keisei.training.parallel.parallel_manager import ParallelManager
 
 kept: list[Any] = []  # what is leaked

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from keisei.training.console import RunFacts
 from keisei.training.metrics import worker_metrics
-from keisei.training.parallel.status import WorkerStatus
+from keisei.training.parallel.worker_status import WorkerStatus
 
 STEPS = 4096
 UPDATES = 50

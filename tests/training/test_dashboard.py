@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.shogi import ShogiGame
-from keisei.training.dashboard import STATE_COLORS, Plan, draw
-from keisei.training.parallel.status import State
-from keisei.training.progress import Progress
+from keisei.training.dashboard import STATE_COLORS, PanelLayout, draw
+from keisei.training.parallel.worker_status import State
+from keisei.training.run_progress import Progress
 
 NOTICES = [f"notice {number}" for number in range(1, 6)]
 
@@ -161,7 +161,7 @@ def test_workers_that_do_not_fit_are_counted() -> None:
 
 
 def test_as_many_workers_as_there_are_rows_are_all_shown() -> None:
-    rows = Plan.of(80, 40, 64).worker_rows - 2
+    rows = PanelLayout.of(80, 40, 64).worker_rows - 2
     assert len(worker_lines(drawn(80, 40, workers=rows))) == rows
     assert "more" not in "".join(drawn(80, 40, workers=rows))
     assert "… and 2 more" in "".join(drawn(80, 40, workers=rows + 1))
@@ -176,7 +176,7 @@ def test_many_workers_take_the_rows_of_the_board() -> None:
 
 def test_many_workers_leave_the_other_panels_their_place() -> None:
     for height in range(24, 70):
-        plan = Plan.of(80, height, 1000)
+        plan = PanelLayout.of(80, height, 1000)
         assert plan.lower_rows >= 5
         assert plan.notice_rows >= 1
         assert plan.worker_rows >= 4
@@ -185,7 +185,7 @@ def test_many_workers_leave_the_other_panels_their_place() -> None:
 def test_the_workers_panel_needs_20_rows() -> None:
     assert "workers" not in "".join(drawn(80, 19, workers=2))
     assert "workers" in "".join(drawn(80, 20, workers=2))
-    assert Plan.of(80, 19, 2) == Plan.of(80, 19)
+    assert PanelLayout.of(80, 19, 2) == PanelLayout.of(80, 19)
 
 
 def test_a_narrow_panel_leaves_out_the_last_figures() -> None:

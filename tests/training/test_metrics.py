@@ -11,7 +11,7 @@ import pytest
 from fake_run import STEPS, fake_metrics, fake_parallel_metrics, fake_workers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
-from keisei.config_schema import EvaluationConfig
+from keisei.config.schema import EvaluationConfig
 from keisei.training.metrics import (
     OPPONENTS,
     JsonlSink,
@@ -24,7 +24,7 @@ from keisei.training.metrics import (
     read_metrics,
     worker_metrics,
 )
-from keisei.training.parallel.status import WorkerStatus
+from keisei.training.parallel.worker_status import WorkerStatus
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 FAKE_WANDB = """

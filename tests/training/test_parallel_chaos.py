@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from keisei.config_files import load_config
+from keisei.config.files import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
-from keisei.training.parallel.account import Account
+from keisei.training.parallel.ledger import Account
 
 TWO_WORKERS = [
     "training.parallel.enabled=true",

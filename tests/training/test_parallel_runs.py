@@ -16,10 +16,10 @@ import pytest
 from sessions import TRAPPED, errors, fork_server_of, learner, members, output, train, wait_for, workers_of
 from training_runs import KEISEI, SMALL, assert_same, last, the_run
 
-from keisei.config_files import load_config
+from keisei.config.files import load_config
 from keisei.core.ppo_agent import PPOAgent
+from keisei.runs.checkpoint import Checkpoint
 from keisei.shogi.vector import VectorGames
-from keisei.training.checkpoint import Checkpoint
 from keisei.training.metrics import explanation, read_metrics
 
 PARALLEL = ["training.parallel.enabled=true", "training.parallel.num_workers=2"]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from fake_run import STEPS, fake_metrics
 
-from keisei.config_files import load_config, to_yaml
-from keisei.evaluation.conditions import conditions_of
-from keisei.evaluation.contest import Contest
-from keisei.evaluation.results import StoredGame
+from keisei.config.files import load_config, to_yaml
+from keisei.evaluation.matches.match_conditions import conditions_of
+from keisei.evaluation.matches.results_store import StoredGame
+from keisei.evaluation.matches.tournament import Tournament
 from keisei.training.metrics import OPPONENTS, JsonlSink, MetricsError
 from keisei.training.plot import Run, plot_rating, plot_run, plot_runs
 
@@ -176,15 +176,15 @@ def test_the_rating_has_a_picture_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(to_yaml(config))
     assert plot_rating(tmp_path) is None
     conditions, seed = conditions_of(config), config.run.seed
-    with Contest(tmp_path / "evaluation", conditions, seed) as contest:
-        contest.results.add_player("random", "random", None, {})
+    with Tournament(tmp_path / "evaluation", conditions, seed) as tournament:
+        tournament.results.add_player("random", "random", None, {})
         for step in (1024, 2048):
-            contest.results.add_player(f"network {step}", f"first@{step}", step, {})
+            tournament.results.add_player(f"network {step}", f"first@{step}", step, {})
             games = [
                 StoredGame(f"network {step}", "random", str(conditions), seed, pair, winner, "checkmate", 50)
                 for pair, winner in enumerate((0, 0, 1, None))
             ]
             assert plot_rating(tmp_path) is None  # a curve takes two points
-            contest.results.add(games)
+            tournament.results.add(games)
     assert plot_rating(tmp_path) == tmp_path / "plots" / "rating.png"
     assert (tmp_path / "plots" / "rating.png").read_bytes().startswith(b"\x89PNG")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
 
-from keisei.training.checkpoint import best_checkpoint, checkpoint_steps, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import best_checkpoint, checkpoint_steps, load_checkpoint, save_checkpoint
 
 KILLS = 20
 

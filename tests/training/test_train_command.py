@@ -10,7 +10,7 @@ import pytest
 import yaml
 from training_runs import keisei, last, metrics, the_run
 
-from keisei.config_files import load_config
+from keisei.config.files import load_config
 from keisei.training.metrics import explanation, read_metrics
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from keisei.config_files import load_config
-from keisei.training.checkpoint import Checkpoint, newest_checkpoint
+from keisei.config.files import load_config
+from keisei.runs.checkpoint import Checkpoint, newest_checkpoint
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 
@@ -59,7 +59,7 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
 def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
     """Start a run in a process of its own, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.rating_plot"])
+    context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.ratings.rating_plot"])
     process = context.Process(target=_in_child, args=(str(folder), resume, overrides))
     process.start()
     return process

@@ -237,7 +237,7 @@ def test_multipv_tells_that_many_lines_best_first(engine: Conversation) -> None:
 
 
 def test_the_policy_alone_plays_its_most_probable_move(engine: Conversation, checkpoint: Path) -> None:
-    from keisei.evaluation.network import load_network
+    from keisei.runs.load import load_network
 
     game = ShogiGame(max_moves=load_network(checkpoint).agent.config.env.max_moves)
     game.push("2g2f")

@@ -8,7 +8,7 @@ from training_runs import the_run, train
 from usi_model import DEFAULTS
 from usi_talk import Conversation, talk
 
-from keisei.evaluation.checkpoints import find_checkpoint
+from keisei.runs.find import find_checkpoint
 
 QUICK = [
     "training.total_timesteps=512",

@@ -2,7 +2,7 @@
 
 import torch
 
-from keisei.config_schema import ModelConfig, validated
+from keisei.config.schema import ModelConfig, validated
 from keisei.core.models.res_tower import ActorCriticResTower
 
 __all__ = ["ActorCriticResTower", "model_factory"]

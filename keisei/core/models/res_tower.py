@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keisei.config_schema import ModelConfig
+from keisei.config.schema import ModelConfig
 from keisei.core.policy_labels import ACTION_LABELS, LABELS
 from keisei.shogi.encoding import ACTIONS, PLANES
 

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.segment import Segment
+from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
 from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.shared_memory import SharedMemory
-from keisei.training.rollout import GameResult, SavedGames
 
 _FRAME = struct.Struct("<IB")  # length of the body, kind
 _TICKET = struct.Struct("<IIQq")  # slot, steps, sequence, weights version

@@ -20,25 +20,25 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
-from keisei.config_schema import AppConfig, validated
+from keisei.config.schema import AppConfig, validated
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
+from keisei.core.self_play import SavedGames, SelfPlay, next_number
 from keisei.shogi.encoding import PACKED_BYTES
-from keisei.training.parallel.account import REASONS, Account
 from keisei.training.parallel.communication import (
     Kind,
     Word,
     WorkerCommunicator,
     WorkerSegment,
 )
-from keisei.training.parallel.crew import Crew
+from keisei.training.parallel.ledger import REASONS, Account
 from keisei.training.parallel.model_sync import ModelSynchronizer
-from keisei.training.parallel.place import Supervision
-from keisei.training.parallel.plan import begin_games, number_of_workers
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
-from keisei.training.parallel.status import WorkerStatus
-from keisei.training.rollout import SavedGames, SelfPlay, next_number
+from keisei.training.parallel.supervised_worker import Supervision
+from keisei.training.parallel.supervisor import Supervisor
+from keisei.training.parallel.worker_setup import begin_games, number_of_workers
+from keisei.training.parallel.worker_status import WorkerStatus
 
 _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
 PATIENCE = Supervision()
@@ -90,7 +90,7 @@ class ParallelManager:
             slot_bytes=Segment.size(self._longest, self._streams, PACKED_BYTES),
             shared=parallel.use_shared_memory,
         )
-        self._crew = Crew(
+        self._crew = Supervisor(
             saved,
             self._communicator,
             self._synchronizer,

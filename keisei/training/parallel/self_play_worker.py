@@ -18,12 +18,13 @@ from typing import Any
 
 import torch
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.device import keep_freed_memory
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
+from keisei.core.self_play import SelfPlay
 from keisei.shogi.encoding import PACKED_BYTES
-from keisei.training.device import keep_freed_memory
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -37,7 +38,6 @@ from keisei.training.parallel.communication import (
 )
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.parent_death import die_with_parent
-from keisei.training.rollout import SelfPlay
 
 _BEAT_SECONDS = 0.2  # between two signs of life of a worker that waits
 _PHASES = {

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
 from keisei.core.numerics import Numerics
 from keisei.training.parallel.communication import PAGE_BYTES, Kind, WorkerEnd, _Wire
 from keisei.training.parallel.model_sync import WeightsReader

@@ -10,18 +10,18 @@ from typing import Any
 
 from faulty_workers import Fault, FaultyWorker
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
+from keisei.core.self_play import GameResult, Played, SavedGames, SelfPlay
 from keisei.shogi.vector import VectorGames
-from keisei.training.parallel.account import Account
 from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.ledger import Account
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.place import Supervision
-from keisei.training.parallel.plan import begin_games, number_of_workers
-from keisei.training.rollout import GameResult, Played, SavedGames, SelfPlay
+from keisei.training.parallel.supervised_worker import Supervision
+from keisei.training.parallel.worker_setup import begin_games, number_of_workers
 
 GAMES = 4  # of each worker
 MOVES = 12  # of each game in a segment

@@ -26,6 +26,7 @@ from parallel_play import (
 )
 
 from keisei.core.segment import Segment
+from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
 from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
@@ -43,7 +44,6 @@ from keisei.training.parallel.communication import (
     read_ticket,
 )
 from keisei.training.parallel.shared_memory import SharedMemory
-from keisei.training.rollout import GameResult, SavedGames
 
 STEPS, STREAMS, SLOTS = 6, 3, 2
 SIZE = Segment.size(STEPS, STREAMS, PACKED_BYTES)

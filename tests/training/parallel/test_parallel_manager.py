@@ -28,14 +28,14 @@ from parallel_play import (
     wait_until,
 )
 
-from keisei.config_schema import AppConfig
+from keisei.config.schema import AppConfig
+from keisei.core.self_play import SavedGames, SelfPlay
 from keisei.shogi import Color
 from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explain
-from keisei.training.parallel import plan
+from keisei.training.parallel import worker_setup as plan
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.plan import begin_games, number_of_workers, resolved
-from keisei.training.rollout import SavedGames, SelfPlay
+from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 
 # ------------------------------------------------------------------------ the same as in one process
 

@@ -29,8 +29,8 @@ from parallel_play import (
     worker_processes,
 )
 
-from keisei.training.parallel.crew import WorkerError
-from keisei.training.parallel.place import Place, Supervision
+from keisei.training.parallel.supervised_worker import SupervisedWorker, Supervision
+from keisei.training.parallel.supervisor import WorkerError
 
 # ------------------------------------------------------------------------ one that goes wrong is replaced
 
@@ -128,7 +128,7 @@ def test_one_that_fails_again_and_again_does_not_end_a_run_in_which_others_play(
 def test_what_cannot_be_started_is_waited_for_ever_longer() -> None:
     limits = Supervision(restarts=3, first_backoff_seconds=1.0, window_seconds=100.0)
     now = [0.0]
-    place = Place(0, begun(small_config())[0], limits, lambda: now[0])
+    place = SupervisedWorker(0, begun(small_config())[0], limits, lambda: now[0])
     place.started(multiprocessing.Process())
     place.is_ready()
     place.has_delivered = True

@@ -1,0 +1,141 @@
+"""ConfigError: everything that is wrong with a config, in the words of its schema, at once.
+
+Comes in: a model and the data it refused. Goes out: one line for each problem, by dotted path. pydantic looks
+for contradictions only where every field is sound; here what is wrong is taken out and the rest tried again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from keisei.config.fields import allowed, as_text, older_names, room_of, rooms, settings
+
+CONTRADICTION = "contradiction"
+KeyPath = tuple[str, ...]
+
+
+class ConfigError(ValueError):
+    """A config that cannot be used; `problems` has one line for each reason, and so has its text."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Values that are allowed one by one but not together: the fields of one room, and what is wrong."""
+
+    fields: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A line of the error, and what to leave out when the rest is looked at."""
+
+    line: str
+    blamed: tuple[KeyPath, ...]
+
+
+def problems(model: type[BaseModel], data: object) -> list[str]:
+    """Return a line for everything that a model refuses in the data."""
+    lines: list[str] = []
+    seen: set[KeyPath] = set()
+    while True:
+        try:
+            model.model_validate(data)
+            return lines
+        except ValidationError as error:
+            found = [problem for details in error.errors() for problem in _read(model, data, details)]
+        # What names a value that was already refused is no finding: that value is the default's now.
+        lines += dict.fromkeys(problem.line for problem in found if not seen.intersection(problem.blamed))
+        blamed = {path for problem in found for path in problem.blamed} - seen
+        if not blamed or not isinstance(data, Mapping):
+            return lines
+        seen |= blamed
+        data = _without(data, blamed)
+
+
+def unknown(model: type[BaseModel], path: str) -> str:
+    """Return the line for a key that a model does not have: it names the nearest one."""
+    row = next((row for row in settings(model) if path in (row.path, *row.older_names)), None)
+    if row is not None:
+        *parents, name = path.split(".")
+        return f"{path}: a key has no dots; write {name} in the section {'.'.join(parents)}"
+    known = [name for row in settings(model) for name in (row.path, *row.older_names)]
+    known += [name for name, _ in rooms(model) if name.count(".") == path.count(".")]
+    return f"{path}: unknown key; nearest is {max(known, key=lambda name: _likeness(path, name))}"
+
+
+def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:
+    """Return a model's field by its name or by an older name, with its name of today."""
+    for real, field in model.model_fields.items():
+        if name == real or name in older_names(real, field):
+            return real, field
+    return None
+
+
+def _likeness(path: str, name: str) -> float:
+    # Who forgets or mistakes the section still means the key: `learning_rate`, `model.learning_rate`.
+    last = SequenceMatcher(None, path.rsplit(".", 1)[-1], name.rsplit(".", 1)[-1]).ratio()
+    return last + SequenceMatcher(None, path, name).ratio()
+
+
+def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator[_Problem]:
+    """Translate an error of pydantic's, whose place goes on below a field that is a list or a choice."""
+    place: list[str] = []
+    room: type[BaseModel] | None = model
+    field: FieldInfo | None = None
+    unknown_key = error["type"] == "extra_forbidden"
+    for step in error["loc"][:-1] if unknown_key else error["loc"]:
+        found = find(room, str(step)) if room is not None else None
+        if found is None:
+            break
+        place.append(str(step))
+        field = found[1]
+        room = room_of(field)
+    here = ".".join(place)
+    if error["type"] == CONTRADICTION:
+        for contradiction in error["ctx"]["contradictions"]:
+            blamed = tuple((*place, name) for name in contradiction.fields)
+            yield _Problem(f"{here}: {contradiction.message}" if here else contradiction.message, blamed)
+    elif unknown_key:
+        key = str(error["loc"][-1])
+        path = ".".join([*place, key])
+        twin = find(room, key) if room is not None else None
+        if twin is not None:
+            line = f"{path}: the older name of {'.'.join([*place, twin[0]])}, which is given too"
+        else:
+            line = unknown(model, path)
+        yield _Problem(line, ((*place, key),))
+    elif field is None or room is not None:
+        yield _Problem(
+            f"{here or 'config'}: given {as_text(error['input'])}, expected a section", (tuple(place),)
+        )
+    else:
+        given = as_text(_value(data, place))
+        yield _Problem(f"{here}: given {given}, expected {allowed(field)}", (tuple(place),))
+
+
+def _value(data: Any, place: list[str]) -> object:
+    for step in place:
+        data = data[step]
+    return data
+
+
+def _without(data: Mapping[Any, Any], blamed: set[KeyPath], place: KeyPath = ()) -> dict[Any, Any]:
+    kept = {}
+    for key, value in data.items():
+        here = (*place, key)
+        if here not in blamed:
+            kept[key] = _without(value, blamed, here) if isinstance(value, Mapping) else value
+    return kept

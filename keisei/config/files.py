@@ -1,0 +1,241 @@
+"""Configs from YAML files and the command line, and back: load_config, to_yaml, differences.
+
+A file says only what differs from the defaults, and an override (`training.learning_rate=0.001`) only what
+differs from the file. YAML gives the structure; what a plain word means is for the field to say, so that
+`declaration: off` is no boolean, `learning_rate: 1e-3` is a number and `name: 2026-01-01` is text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from keisei.config.errors import ConfigError, find, problems, unknown
+from keisei.config.fields import as_text, room_of
+from keisei.config.schema import AppConfig
+
+_FOLDER = Path(__file__).parent / "presets"
+SHIPPED = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+
+# Paths of settings, and of rooms, that a run keeps when it is resumed. The weights fit one network only, and
+# the games in a checkpoint go on by their own seed and rules. Everything else may change, also what changes
+# the arithmetic (run.device, threads, precision, channels_last, compile): the run goes on, not to the bit.
+UNSAFE_TO_CHANGE = frozenset(
+    {"env.declaration", "env.max_moves", "env.random_plies", "model", "run.seed", "training.games"}
+)
+
+_TAG = "tag:yaml.org,2002:"
+_NULLS = ("", "~", "null", "Null", "NULL")
+_SCALARS = {
+    f"{_TAG}{kind}" for kind in ("str", "null", "bool", "int", "float", "timestamp", "merge", "value")
+}
+
+
+def load_config(source: str | Path | None = None, overrides: Sequence[str] = ()) -> AppConfig:
+    """Return the config of a file, or of a shipped one by its name, with overrides; else the defaults.
+
+    load_config("tiny", ["training.learning_rate=1e-3", "evaluation.opponents=[random]"])
+    """
+    wrong: list[str] = []
+    given: dict[str, Any] = {}
+    if source is not None:
+        given = _today(AppConfig, _read_file(source), "", wrong)
+    return _checked(given, overrides, wrong)
+
+
+def override(config: AppConfig, overrides: Sequence[str]) -> AppConfig:
+    """Return a config with some of its settings changed by overrides, as for load_config."""
+    return _checked(config.model_dump(), overrides, [])
+
+
+def _checked(given: dict[str, Any], overrides: Sequence[str], wrong: list[str]) -> AppConfig:
+    given = _merged(given, _read_overrides(overrides, wrong))
+    wrong += problems(AppConfig, given)
+    if wrong:
+        raise ConfigError(*wrong)
+    return AppConfig.model_validate(given)
+
+
+def to_yaml(config: AppConfig) -> str:
+    """Return the config as YAML, every setting of it; load_config reads an equal config from that."""
+    return yaml.safe_dump(config.model_dump(), sort_keys=False, allow_unicode=True, width=10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting with two values; prints as `training.games: 64 -> 32`."""
+
+    path: str
+    old: object
+    new: object
+
+    def __str__(self) -> str:
+        return f"{self.path}: {as_text(self.old)} -> {as_text(self.new)}"
+
+
+def differences(old: AppConfig, new: AppConfig) -> list[Difference]:
+    """Return the settings in which two configs differ, in the order of the schema."""
+    after = dict(_flat(new.model_dump()))
+    return [
+        Difference(path, value, after[path])
+        for path, value in _flat(old.model_dump())
+        if value != after[path]
+    ]
+
+
+def refuse_unsafe(found: Iterable[Difference]) -> None:
+    """Raise a ConfigError that names every difference that a resumed run cannot have."""
+    unsafe = [
+        f"{difference.path}: given {as_text(difference.new)}, but the run has {as_text(difference.old)}, "
+        "which cannot change on resume"
+        for difference in found
+        if any(f"{difference.path}.".startswith(f"{kept}.") for kept in UNSAFE_TO_CHANGE)
+    ]
+    if unsafe:
+        raise ConfigError(*unsafe)
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _read_file(source: str | Path) -> dict[str, Any]:
+    shipped = isinstance(source, str) and source in SHIPPED
+    path = _FOLDER / f"{source}.yaml" if shipped else Path(source)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file, nor a shipped config ({', '.join(SHIPPED)})") from None
+    except (OSError, ValueError) as error:  # a ValueError is a name that no file can have
+        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        data = _parse(content)
+    except _UnreadableError as error:
+        line = "" if error.line is None else f":{error.line}"
+        raise ConfigError(f"{path}{line}: {error}") from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}:1: given {as_text(data)}, expected sections such as `training:`")
+    return data
+
+
+def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any]:
+    """Return the overrides as nested data under the names of today; `wrong` gets what cannot be read."""
+    given: dict[str, Any] = {}
+    used: dict[str, str] = {}
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        if not equals:
+            wrong.append(f"{override}: not an override, expected setting=value")
+            continue
+        real = _real_path(path)
+        if real is None:
+            wrong.append(unknown(AppConfig, path))
+            continue
+        if used.setdefault(real, path) != path:
+            wrong.append(f"{path}: given as {used[real]} too, which is the same setting")
+            continue
+        try:
+            data = _parse(text)
+        except _UnreadableError as error:
+            wrong.append(f"{override}: {error}")
+            continue
+        for name in reversed(real.split(".")):
+            data = {name: data}
+        given = _merged(given, _today(AppConfig, data, "", wrong))
+    return given
+
+
+def _real_path(path: str) -> str | None:
+    """Return a dotted path with every older name replaced, None where the schema has no such path."""
+    room: type[BaseModel] | None = AppConfig
+    real = []
+    for name in path.split("."):
+        found = find(room, name) if room is not None else None
+        if found is None:
+            return None
+        real.append(found[0])
+        room = room_of(found[1])
+    return ".".join(real)
+
+
+def _today(room: type[BaseModel], data: dict[str, Any], prefix: str, wrong: list[str]) -> dict[str, Any]:
+    """Return the data under the names of today; a section without content says nothing."""
+    named: dict[str, Any] = {}
+    for key, value in data.items():
+        found = find(room, key)
+        if found is None:
+            named[key] = value
+            continue
+        name, field = found
+        inner = room_of(field)
+        if name != key and name in data:
+            wrong.append(f"{prefix}{key}: the older name of {prefix}{name}, which is given too")
+        elif inner is None:
+            named[name] = value
+        elif isinstance(value, dict):
+            named[name] = _today(inner, value, f"{prefix}{name}.", wrong)
+        elif value is not None:
+            named[name] = value
+    return named
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both, deeply; where they meet, `over` counts."""
+    result = dict(under)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result
+
+
+class _UnreadableError(ValueError):
+    """YAML that cannot be read, and the line, counted from 1."""
+
+    def __init__(self, what: str, line: int | None = None) -> None:
+        super().__init__(what)
+        self.line = line
+
+
+def _parse(content: bytes | str) -> Any:
+    """Return YAML as dicts, lists, text and None."""
+    try:
+        node = yaml.compose(content, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise _UnreadableError(f"not YAML: {error.problem or error.context}", line) from error
+    except yaml.YAMLError as error:  # bytes or characters that no YAML has
+        raise _UnreadableError(f"not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise _UnreadableError("nested too deeply") from None
+    return None if node is None else _plain(node, set())
+
+
+def _plain(node: yaml.Node, seen: set[int]) -> Any:
+    line = node.start_mark.line + 1
+    if id(node) in seen:  # one node in two places, or in itself
+        raise _UnreadableError("an anchor that is used again is not supported; write the value twice", line)
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+        return [_plain(item, seen) for item in node.value]
+    if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+        data: dict[str, Any] = {}
+        for key_node, value in node.value:
+            key = _plain(key_node, seen)
+            if not isinstance(key, str):
+                raise _UnreadableError(f"the key {as_text(key)} is not text", key_node.start_mark.line + 1)
+            if key in data:
+                raise _UnreadableError(f"the key {as_text(key)} is given twice", key_node.start_mark.line + 1)
+            data[key] = _plain(value, seen)
+        return data
+    if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
+        return None if node.style is None and node.value in _NULLS else str(node.value)
+    raise _UnreadableError(f"the tag {node.tag.replace(_TAG, '!!')} is not supported", line)

@@ -1,0 +1,260 @@
+"""AppConfig: every setting of a run, one small model for each room, with its default and its allowed range.
+
+Plain data: no torch, no files. `keisei.utils.load_config` fills it from YAML and dotted overrides. The values
+are checked on loading; `validated` checks them again for who assigns to a field afterwards. A room says in
+`_contradictions` which values do not go together, so that an error can name all of them at once.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from keisei.config.errors import CONTRADICTION, ConfigError, Contradiction, problems
+from keisei.config.fields import kinds, rooms
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, Field(ge=0)]
+Auto = Literal["auto", "on", "off"]
+Schedule = Literal["constant", "linear", "cosine"]
+Opponent = Literal[
+    "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
+]
+
+
+class Room(BaseModel):
+    """A part of the config: unknown keys are errors, and so are values out of range."""
+
+    model_config = ConfigDict(extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a boolean where pydantic would take it for 0 or 1, and take 3e6 for a whole number."""
+        expected = kinds(cls.model_fields[str(info.field_name)].annotation)
+        if isinstance(value, bool) and bool not in expected and expected & {int, float}:
+            raise ValueError("expected a number")
+        if (
+            isinstance(value, str)
+            and int in expected
+            and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE]\+?\d{1,2}", value)
+        ):
+            return float(value)
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        found = list(self._contradictions())
+        if found:
+            text = "; ".join(contradiction.message for contradiction in found)
+            raise PydanticCustomError(CONTRADICTION, "{text}", {"text": text, "contradictions": found})
+        return self
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        yield from ()
+
+
+class EnvConfig(Room):
+    """The games that are played in training."""
+
+    max_moves: int = Field(256, ge=2, le=100_000, description="a longer game is a draw")
+    declaration: Literal["27", "24", "try", "off"] = Field("27", description="the rule for impasse")
+    random_plies: int = Field(0, ge=0, le=200, description="random moves before the players begin")
+    late_start_share: Fraction = Field(
+        0.8, description="share of the new games that begin shortly before the end of a recent decisive game"
+    )
+    late_start_plies: int = Field(12, ge=1, le=200, description="at most so many plies before that end")
+    late_start_pool: int = Field(512, ge=1, le=100_000, description="so many recent positions to begin from")
+
+
+class ModelConfig(Room):
+    """The network, as `model_factory` builds it."""
+
+    name: Literal["res_tower"] = Field("res_tower", description="the architecture")
+    blocks: int = Field(3, ge=0, le=100, description="residual blocks")
+    channels: int = Field(32, ge=4, le=2048, description="width of the tower")
+    norm_groups: int = Field(4, ge=1, description="groups of the group normalisation; must divide channels")
+    se_ratio: float = Field(0.0, ge=0, le=1, description="squeeze-and-excitation width / channels; 0 is none")
+    policy_head: Literal["labels", "linear"] = Field(
+        "labels", description="27 planes of 81 squares, or a linear layer to all 13,527 actions"
+    )
+    value_hidden: int = Field(64, ge=1, le=4096, description="width of the value head")
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if self.channels % self.norm_groups:
+            yield Contradiction(
+                ("norm_groups", "channels"),
+                f"norm_groups {self.norm_groups} must divide channels {self.channels}",
+            )
+
+
+class ParallelConfig(Room):
+    """Self-play in worker processes."""
+
+    enabled: bool | Literal["auto"] = Field(
+        "auto", description="collect in worker processes; auto: on a CPU with two cores or more"
+    )
+    num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
+    episodes_per_worker: int = Field(
+        32, ge=1, le=100_000, description="games that a worker plays side by side"
+    )
+    max_policy_lag: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="updates that may pass while a worker plays; 0: workers and learner take turns",
+    )
+    model_sync_interval: Count = Field(
+        1,
+        description="updates between two broadcasts of the weights",
+        validation_alias=AliasChoices("model_sync_interval", "sync_interval"),
+    )
+    worker_timeout: float = Field(
+        30.0,
+        ge=0.5,
+        description="seconds of silence after which a worker is replaced",
+        validation_alias=AliasChoices("worker_timeout", "timeout_seconds"),
+    )
+    queue_maxsize: Count = Field(
+        4,
+        description="segments that a worker may have under way",
+        validation_alias=AliasChoices("queue_maxsize", "max_queue_size"),
+    )
+    use_shared_memory: bool = Field(True, description="experience travels in shared memory, not in the pipe")
+    compression_enabled: bool = Field(False, description="weights travel in half precision")
+
+
+class TrainingConfig(Room):
+    """Collecting and learning: PPO by the paper's names."""
+
+    total_timesteps: Count = Field(2_600_000, description="moves to train on")
+    max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
+    games: int = Field(64, ge=1, le=100_000, description="games played side by side")
+    steps_per_epoch: int = Field(
+        4096, ge=1, le=2**24, description="moves between two updates; a multiple of games"
+    )
+    minibatch_size: int = Field(256, ge=2, le=2**24, description="positions in one gradient step")
+    ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
+    learning_rate_schedule: Schedule = Field("linear", description="how it falls over the run")
+    learning_rate_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
+    entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
+    entropy_schedule: Schedule = Field("linear", description="how it falls over the run")
+    entropy_floor: Fraction = Field(0.2, description="the share of it that stays at the end")
+    value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
+    gamma: float = Field(0.995, gt=0, le=1, description="discount of one move")
+    gae_lambda: Fraction = Field(0.95, description="of the generalised advantage estimate")
+    clip_coef: float = Field(0.2, gt=0, lt=1, description="clipping of the probability ratio")
+    value_clip: float | None = Field(None, gt=0, description="clipping of the value's change; null is none")
+    normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
+    max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
+    target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
+    material_reward: float = Field(0.005, ge=0, le=1, description="reward for a pawn's worth, at the start")
+    material_reward_until: Fraction = Field(0.8, description="share of the run by which it has fallen to 0")
+    parallel: ParallelConfig = Field(default_factory=ParallelConfig)
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        for name in ("games", "minibatch_size"):
+            size = getattr(self, name)
+            if self.steps_per_epoch % size:
+                message = f"{name} {size} must divide steps_per_epoch {self.steps_per_epoch}"
+                yield Contradiction((name, "steps_per_epoch"), message)
+
+
+class EvaluationConfig(Room):
+    """Matches during training, which do not touch the training's random streams."""
+
+    every: Steps = Field(250_000, description="moves of training between two evaluations; 0 is never")
+    games: int = Field(40, ge=2, le=100_000, multiple_of=2, description="games against each opponent")
+    final_games: int = Field(
+        200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
+    )
+    opponents: list[Opponent] = Field(
+        ["random", "greedy", "material", "best"],
+        description="who is played; best is the best checkpoint so far",
+    )
+    seconds: float = Field(
+        60,
+        ge=0,
+        le=86_400,
+        description="of time for an evaluation, in proportion for the last; 0 is no limit",
+    )
+    temperature: float = Field(
+        0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"
+    )
+    random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
+    max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        for name in sorted({name for name in self.opponents if self.opponents.count(name) > 1}):
+            yield Contradiction(("opponents",), f"opponents has {name} more than once")
+
+
+class RunConfig(Room):
+    """Where a run lives, what it writes and on what it runs."""
+
+    directory: str = Field("runs", min_length=1, description="runs are directories in here")
+    name: str | None = Field(
+        None, min_length=1, description="of the run's directory; null is the date and the time"
+    )
+    seed: int = Field(1, ge=0, lt=2**63, description="of everything random")
+    device: Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$")] = Field(
+        "auto", description="what the network runs on"
+    )
+    threads: int = Field(0, ge=0, le=1024, description="threads on the CPU; 0 is one for each core")
+    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto is the faster one")
+    channels_last: Auto = Field("auto", description="memory layout; auto is the faster one")
+    compile: Auto = Field("off", description="torch.compile; auto takes a minute to find out if it pays")
+    checkpoint_every: Steps = Field(250_000, description="moves between two checkpoints; 0: only at the end")
+    keep_checkpoints: Count = Field(3, description="the last so many are kept, and the best")
+    console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
+    tensorboard: bool = Field(True, description="write TensorBoard's files")
+    wandb: Literal["off", "offline", "online"] = Field("off", description="Weights & Biases")
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if not self.directory.isprintable():
+            yield Contradiction(("directory",), f"directory {self.directory!r} must be printable text")
+        if self.name is not None and (
+            self.name.startswith(".") or not self.name.isprintable() or set(self.name) & set("/\\")
+        ):
+            yield Contradiction(("name",), f"name {self.name!r} must be the name of one directory")
+
+
+class AppConfig(Room):
+    """Everything."""
+
+    env: EnvConfig = Field(default_factory=EnvConfig)
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    run: RunConfig = Field(default_factory=RunConfig)
+
+
+R = TypeVar("R", bound=Room)
+
+
+def validated(config: R) -> R:
+    """Return an equal copy, checked again; a bad value that was assigned after loading is a ConfigError."""
+    kind = type(config)
+    data = config.model_dump(warnings=False)
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        path = next((path for path, room in rooms(AppConfig) if room is kind), None)
+        if path is None:
+            raise ConfigError(*problems(kind, data)) from error
+        for name in reversed(path.split(".")):
+            data = {name: data}
+        raise ConfigError(*problems(AppConfig, data)) from error

@@ -1,0 +1,53 @@
+"""On what a run computes. torch is loaded by the function that needs it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING
+
+from keisei.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of a name, `auto` is a GPU if there is one; one that is missing is a ConfigError."""
+    import torch
+
+    if name == "auto":
+        available = torch.accelerator.is_available()
+        return (
+            torch.accelerator.current_accelerator() or torch.device("cpu")
+            if available
+            else torch.device("cpu")
+        )
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"run.device: given {name}, expected auto or a device that is here ({reason})"
+        ) from error
+    return device
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what a pass of the network frees for the next one, instead of giving it back.
+
+    Without it the system clears the same pages again and again: on 2 cores, with a 3 × 32 network, a worker
+    played at three quarters of the speed, and an update took an eighth longer.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+        library.mallopt(_M_TRIM_THRESHOLD, 512 << 20)

@@ -1,0 +1,1 @@
+"""USI engines of other programs: their processes, options and limits."""

@@ -1,0 +1,267 @@
+"""The store of game results: one SQLite file for a run or a ladder, in which no game counts twice.
+
+    with ResultsStore.open(path) as results:
+        results.add(games)
+        ratings = rate(results.totals())
+
+A game is known by its players' identities, its conditions, its seed and the number of its pair. Giving the
+same game again changes nothing; giving it with another result is a ResultsConflict, and nothing of that call
+is stored: the players are not what their identities say, and no rating would mean anything.
+
+Several processes may write at once. A game is on the disk when add() returns, and a process that dies leaves
+the file as it was before or after a call. A rollback journal, not a write-ahead log: one file remains, which
+also lives on a network's disk, and writers are few.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from keisei.evaluation.ratings.rating import PairResult
+
+VERSION = 1
+
+_APPLICATION = 0x6B736569  # "ksei": what kind of database this is
+_BUSY_SECONDS = 60
+_SCHEMA = (
+    """CREATE TABLE players (
+        identity TEXT PRIMARY KEY, name TEXT NOT NULL, step INTEGER, facts TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    """CREATE TABLE games (
+        black TEXT NOT NULL, white TEXT NOT NULL, conditions TEXT NOT NULL, seed INTEGER NOT NULL,
+        pair INTEGER NOT NULL, winner INTEGER CHECK (winner IN (0, 1)), reason TEXT NOT NULL,
+        plies INTEGER NOT NULL, CHECK (black <> white), PRIMARY KEY (black, white, conditions, seed, pair)
+    ) WITHOUT ROWID""",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+class ResultsError(Exception):
+    """A store of results that cannot be used, or a game that cannot be stored, in one line."""
+
+
+class ResultsConflict(ResultsError):  # noqa: N818 - what it is, not that it is an error
+    """A game is stored with another result."""
+
+
+class StoredGame(NamedTuple):
+    """A game's result: black and white are identities; winner 0 is black, 1 white, None nobody.
+
+    conditions: what else determines the game, such as the rules and the openings. seed: 0 to 2**64 - 1.
+    """
+
+    black: str
+    white: str
+    conditions: str
+    seed: int
+    pair: int
+    winner: int | None
+    reason: str
+    plies: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlayer:
+    """Who has an identity; step: of a checkpoint, else None."""
+
+    identity: str
+    name: str
+    step: int | None
+    facts: Mapping[str, str]
+
+
+class ResultsStore:
+    """An open store; for one thread of one process."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> "ResultsStore":
+        """Open a store, which is made if there is none."""
+        with _told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                _prepare(path, connection)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> "ResultsStore":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, games: Iterable[StoredGame], beside: Callable[[], None] | None = None) -> int:
+        """Store games, all or none, and return how many were new.
+
+        beside: called before new games are final, no other process storing any meanwhile; if it raises, none
+        is stored.
+        """
+        rows, new = [(game, _row(game)) for game in games], 0
+        with _told(self.path), _transaction(self._connection):
+            for game, row in rows:
+                cursor = self._connection.execute(
+                    "INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
+                )
+                new += cursor.rowcount
+                if not cursor.rowcount:
+                    self._compare(game)
+            if new and beside is not None:
+                beside()
+        return new
+
+    def add_player(
+        self, identity: str, name: str, step: int | None = None, facts: Mapping[str, str] | None = None
+    ) -> None:
+        """Store who has an identity; what was stored of it before is replaced."""
+        text = json.dumps(dict(facts or {}), ensure_ascii=False, sort_keys=True)
+        with _told(self.path), _transaction(self._connection):
+            self._connection.execute(
+                "INSERT OR REPLACE INTO players VALUES (?, ?, ?, ?)", (identity, name, step, text)
+            )
+
+    def players(self) -> dict[str, StoredPlayer]:
+        """Return the players that were stored, by identity; games may have others."""
+        rows = self._rows("SELECT identity, name, step, facts FROM players ORDER BY identity")
+        return {row[0]: StoredPlayer(row[0], row[1], row[2], json.loads(row[3])) for row in rows}
+
+    def known(self, black: str, white: str, conditions: str, seed: int) -> set[int]:
+        """Return the pairs whose game with these colours is stored."""
+        rows = self._rows(
+            "SELECT pair FROM games WHERE black = ? AND white = ? AND conditions = ? AND seed = ?",
+            (black, white, conditions, _signed(seed)),
+        )
+        return {pair for (pair,) in rows}
+
+    def games(self, conditions: str | None = None) -> list[StoredGame]:
+        """Return all games, or those under some conditions, in the order of their keys."""
+        rows = self._rows("SELECT * FROM games WHERE ?1 IS NULL OR conditions = ?1", (conditions,))
+        return [StoredGame._make(row)._replace(seed=row[3] % 2**64) for row in rows]
+
+    def between(self, black: str, white: str, conditions: str, seed: int) -> list[StoredGame]:
+        """Return the games of two players, by pair number, under these conditions and with this seed."""
+        rows = self._rows(
+            "SELECT * FROM games WHERE black = ? AND white = ? AND conditions = ? AND seed = ? ORDER BY pair",
+            (black, white, conditions, _signed(seed)),
+        )
+        return [StoredGame._make(row)._replace(seed=seed) for row in rows]
+
+    def totals(self, conditions: str | None = None, seed: int | None = None) -> list[PairResult]:
+        """Return the results by two identities, each two once, of all games or of some conditions or seed."""
+        rows = self._rows(
+            "SELECT black, white, winner, COUNT(*) FROM games"
+            " WHERE (?1 IS NULL OR conditions = ?1) AND (?2 IS NULL OR seed = ?2)"
+            " GROUP BY black, white, winner",
+            (conditions, None if seed is None else _signed(seed)),
+        )
+        sums: dict[tuple[str, str], Counter[str | None]] = {}
+        for black, white, winner, count in rows:
+            first, second = sorted((black, white))
+            who = None if winner is None else (black, white)[winner]
+            sums.setdefault((first, second), Counter())[who] += count
+        return [
+            PairResult(first, second, wins[first], wins[None], wins[second])
+            for (first, second), wins in sorted(sums.items())
+        ]
+
+    def _rows(self, query: str, values: tuple[str | int | None, ...] = ()) -> list[Any]:
+        with _told(self.path), closing(self._connection.execute(query, values)) as cursor:
+            return cursor.fetchall()
+
+    def _compare(self, game: StoredGame) -> None:
+        """Raise a ResultsConflict if a game that is stored was stored with another result."""
+        row = _row(game)
+        stored = self._connection.execute(
+            "SELECT winner, reason, plies FROM games"
+            " WHERE black = ? AND white = ? AND conditions = ? AND seed = ? AND pair = ?",
+            row[:5],
+        ).fetchone()
+        if stored != row[5:]:
+            black, white, conditions, seed, pair = game[:5]
+            raise ResultsConflict(
+                f"{self.path} has another result of {black} against {white}, conditions {conditions},"
+                f" seed {seed}, pair {pair}: winner, reason and plies are {stored}, given {row[5:]}"
+            )
+
+
+def _row(game: StoredGame) -> tuple[str | int | None, ...]:
+    """Return a game as the table has it."""
+    if game.black == game.white:
+        raise ResultsError(f"expected two identities, given a game of {game.black!r} with itself")
+    if game.winner not in (None, 0, 1):
+        raise ResultsError(f"winner is {game.winner}, expected 0 (black), 1 (white) or None in {game}")
+    if not 0 <= game.pair < 2**63:
+        raise ResultsError(f"pair is {game.pair}, expected 0 or more in {game}")
+    winner = None if game.winner is None else int(game.winner)
+    return (*game[:3], _signed(game.seed), game.pair, winner, str(game.reason), game.plies)
+
+
+def _signed(seed: int) -> int:
+    """Return a seed as SQLite holds it, whose integers have a sign; `% 2**64` is the way back."""
+    if not 0 <= seed < 2**64:
+        raise ResultsError(f"seed is {seed}, expected 0 to 2**64 - 1")
+    return seed - 2**64 if seed >= 2**63 else seed
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    """Make the tables of a new store, or see that a store is one of ours."""
+
+    def number(query: str) -> int:
+        return int(connection.execute(query).fetchone()[0])
+
+    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal, too, is on the disk
+    if not number("SELECT COUNT(*) FROM sqlite_master"):
+        with _transaction(connection):
+            if not number("SELECT COUNT(*) FROM sqlite_master"):  # nobody was faster
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+    if number("PRAGMA application_id") != _APPLICATION:
+        raise ResultsError(f"{path} is no store of results: it is a database of something else")
+    if (version := number("PRAGMA user_version")) != VERSION:
+        raise ResultsError(f"{path} has results of version {version}, expected {VERSION}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Do all or nothing; others who write wait from the beginning, so nobody must give up in the middle."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in one line what SQLite or the system says about a store."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise ResultsError(
+                f"{path} is busy: another process has held it for {_BUSY_SECONDS} seconds"
+            ) from error
+        raise ResultsError(f"cannot use {path} as a store of results: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise ResultsError(f"cannot use {path} as a store of results: {error}") from error

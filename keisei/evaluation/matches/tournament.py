@@ -1,0 +1,171 @@
+"""A tournament: matches whose games and results are kept in a directory, and the ratings they give.
+
+    DIRECTORY/results.sqlite            every game's result, once
+    DIRECTORY/games/A_vs_B-1f0c22ab.csa the games of a match, and as USI lines in A_vs_B-1f0c22ab.usi
+
+A match that was interrupted goes on where it stopped, and one that was played is not played again: a game is
+known by its players, conditions, seed and number. It makes no difference who of the two is called the player.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from keisei.evaluation.matches.game_files import GameFiles
+from keisei.evaluation.matches.match import PlayedGame, play_match
+from keisei.evaluation.matches.match_conditions import MatchConditions
+from keisei.evaluation.matches.match_result import GameSummary, MatchResult, PairSummary
+from keisei.evaluation.matches.results_store import ResultsStore, StoredGame
+from keisei.evaluation.players.player import Player
+from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, ONE_THREAD, Machine, make_player
+from keisei.evaluation.ratings.rating import PairResult, Ratings, rate
+from keisei.evaluation.ratings.sprt import Sprt
+from keisei.shogi import Color
+
+RESULTS = "results.sqlite"
+ANCHOR = "random"  # its rating is 0
+LINK_GAMES = 100  # between the built-in players that others are measured by
+
+
+def scale(opponents: Sequence[str]) -> list[str]:
+    """Return the anchor and the built-in players among these, from the weakest to the strongest."""
+    return [name for name in BUILT_IN_NAMES if name == ANCHOR or name in opponents]
+
+
+def neighbours(opponents: Sequence[str], seed: int, machine: Machine) -> list[tuple[Player, Player]]:
+    """Return each two that stand side by side on the scale of these opponents, the stronger one first."""
+    players = [make_player(name, seed, machine) for name in scale(opponents)]
+    return [(stronger, weaker) for weaker, stronger in pairwise(players)]
+
+
+class Tournament:
+    """Matches under the same conditions; a context manager."""
+
+    def __init__(self, directory: Path, conditions: MatchConditions, seed: int) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.conditions = conditions
+        self.seed = seed
+        self._directory = directory
+        self.results = ResultsStore.open(directory / RESULTS)
+
+    def play(
+        self,
+        player: Player,
+        opponent: Player,
+        games: int,
+        *,
+        sprt: Sprt | None = None,
+        side_by_side: int = 100,
+        progress: Callable[[int, int], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> MatchResult:
+        """Play the games of a match that have not been played yet, keep them, and return the whole result."""
+        if player.identity == opponent.identity:
+            raise ValueError(f"{player.name} is to play against itself, expected two players that differ")
+        for one in (player, opponent):
+            facts = one.describe()
+            step = int(facts["step"]) if "step" in facts else None
+            self.results.add_player(one.identity, one.name, step, facts)
+        files = self._files(player, opponent)
+
+        def keep(*pair: PlayedGame) -> None:
+            def write() -> None:
+                files.add(pair, lambda: self._count(player, opponent) - len(pair))
+
+            # The files first, so that games that count are there, and in one order if two processes play.
+            self.results.add([self._stored(game, player, opponent) for game in pair], write)
+
+        return play_match(
+            player,
+            opponent,
+            games=games,
+            conditions=self.conditions,
+            seed=self.seed,
+            side_by_side=side_by_side,
+            earlier=self._earlier(player, opponent),
+            sprt=sprt,
+            on_pair=keep,
+            progress=progress,
+            should_stop=should_stop,
+        )
+
+    def link(
+        self,
+        opponents: Sequence[str],
+        games: int = LINK_GAMES,
+        machine: Machine = ONE_THREAD,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        """Let the anchor and the built-in players among these play each its neighbour in strength.
+
+        So the ratings of those who have played one of them have a common scale.
+        """
+        for stronger, weaker in neighbours(opponents, self.seed, machine):
+            self.play(stronger, weaker, games, should_stop=should_stop)
+
+    def totals(self) -> list[PairResult]:
+        """Return the results of each two players, under these conditions and with this seed.
+
+        Not of other seeds: where nothing is drawn at random, these are the same games once more.
+        """
+        return self.results.totals(str(self.conditions), self.seed)
+
+    def ratings(self, up_to: int | None = None) -> Ratings | None:
+        """Return the ratings by identity of everybody who has played under these conditions, with this seed.
+
+        None if the anchor has not played. up_to: of networks, only those of this step or before count.
+        """
+        steps = {one.identity: one.step or 0 for one in self.results.players().values()}
+        later = {identity for identity, step in steps.items() if up_to is not None and step > up_to}
+        counted = [row for row in self.totals() if not {row.player, row.opponent} & later]
+        if not any(ANCHOR in (row.player, row.opponent) for row in counted):
+            return None
+        return rate(counted, ANCHOR)
+
+    def close(self) -> None:
+        """Close the file of results."""
+        self.results.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _files(self, player: Player, opponent: Player) -> GameFiles:
+        one, other = sorted((player, opponent), key=lambda each: (each.name, each.identity))
+        key = "\n".join([one.identity, other.identity, str(self.conditions), str(self.seed)])
+        return GameFiles(self._directory / "games", [one.name, other.name], key)
+
+    def _count(self, player: Player, opponent: Player) -> int:
+        """Return how many games of these two are stored."""
+        both = ((player.identity, opponent.identity), (opponent.identity, player.identity))
+        return sum(len(self.results.known(*two, str(self.conditions), self.seed)) for two in both)
+
+    def _stored(self, game: PlayedGame, player: Player, opponent: Player) -> StoredGame:
+        black, white = player.identity, opponent.identity
+        if game.color == Color.WHITE:
+            black, white = white, black
+        winner = None if game.outcome.winner is None else int(game.outcome.winner)
+        _, reason, plies = game.summary
+        return StoredGame(black, white, str(self.conditions), self.seed, game.pair, winner, reason, plies)
+
+    def _earlier(self, player: Player, opponent: Player) -> dict[int, PairSummary]:
+        """Return the pairs that both games are known of."""
+        as_black = self._known(player.identity, opponent.identity, Color.BLACK)
+        as_white = self._known(opponent.identity, player.identity, Color.WHITE)
+        return {
+            pair: PairSummary(as_black[pair], as_white[pair]) for pair in as_black.keys() & as_white.keys()
+        }
+
+    def _known(self, black: str, white: str, color: Color) -> dict[int, GameSummary]:
+        return {
+            game.pair: GameSummary(
+                1 if game.winner is None else 2 if game.winner == color else 0, game.reason, game.plies
+            )
+            for game in self.results.between(black, white, str(self.conditions), self.seed)
+        }

@@ -1,0 +1,1 @@
+"""Everyone who can play a match, and how a player is named on the command line."""

@@ -1,0 +1,145 @@
+"""Players by what a user writes: "greedy", "alphabeta-3", "runs/first;visits=100", "usi:engine;depth=1"."""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keisei.core.device import choose_device, keep_freed_memory
+from keisei.evaluation.players.built_in import (
+    AlphaBetaPlayer,
+    GreedyPlayer,
+    MaterialPlayer,
+    NetworkPlayer,
+    RandomPlayer,
+)
+from keisei.evaluation.players.player import Player, PlayerError
+from keisei.evaluation.players.usi_player import UsiPlayer, parse_spec
+from keisei.runs.checkpoint_format import CheckpointError
+from keisei.runs.find import find_checkpoint
+from keisei.search.trees import NO_LIMIT
+
+TEMPERATURE = 0.25  # as in the evaluations during training: games differ, and the policy is nearly its best
+
+_BUILT_IN: dict[str, Callable[[int], Player]] = {
+    "random": RandomPlayer,
+    "greedy": GreedyPlayer,
+    "material": MaterialPlayer,
+}
+_ALPHA_BETA = "alphabeta-"
+# From the weakest to the strongest.
+BUILT_IN_NAMES = (*_BUILT_IN, *(f"{_ALPHA_BETA}{depth}" for depth in range(1, 7)))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """On what players compute: threads of native players, device of networks."""
+
+    threads: int = 1
+    device: str = "cpu"
+
+
+ONE_THREAD = Machine()
+
+
+def seed_of(seed: int, identity: str) -> int:
+    """Return a player's own seed in a match: players that differ draw different numbers."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{identity}".encode()).digest()[:8], "little")
+
+
+def network_identity(sha256: str, temperature: float) -> str:
+    """Return what identifies a network that plays its policy: its weights, and how freely it chooses."""
+    return f"{_weights(sha256)} temperature {temperature}"
+
+
+def _weights(sha256: str) -> str:
+    return f"network-{sha256[:16]}"
+
+
+def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
+    """Return the player that a text means.
+
+    random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an engine of
+    another program; everything else is a checkpoint or a run, as for find_checkpoint, perhaps followed by
+    ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 if not given).
+    What is none of these, or a checkpoint that is not whole, is a PlayerError.
+    """
+    if text in _BUILT_IN:
+        return _BUILT_IN[text](seed_of(seed, text))
+    if text.startswith(_ALPHA_BETA):
+        if text not in BUILT_IN_NAMES:
+            raise PlayerError(f"player {text!r}: expected alphabeta-1 to alphabeta-6")
+        return AlphaBetaPlayer(int(text.removeprefix(_ALPHA_BETA)), seed_of(seed, text), machine.threads)
+    if text.startswith("usi:"):
+        try:
+            return UsiPlayer(parse_spec(text))
+        except ValueError as error:
+            raise PlayerError(str(error)) from error
+    where, *settings = text.split(";")
+    try:
+        path = find_checkpoint(where)
+    except CheckpointError as error:
+        known = f"neither {', '.join(_BUILT_IN)}, alphabeta-N nor usi:COMMAND;depth=N"
+        raise PlayerError(f"player {text!r}: {known}; {error}") from error
+    try:
+        return checkpoint_player(path, seed, settings, machine)
+    except CheckpointError as error:
+        raise PlayerError(f"player {text!r}: {error}") from error
+
+
+def checkpoint_player(
+    path: Path, seed: int, settings: list[str] | None = None, machine: Machine = ONE_THREAD
+) -> Player:
+    """Return the player that a checkpoint's network is, with settings such as "visits=100"."""
+    visits, seconds, temperature = _settings(settings or [])
+    # Here, because it loads torch, which other players do without.
+    import torch
+
+    from keisei.runs.load import load_network
+
+    torch.set_num_threads(machine.threads)
+    keep_freed_memory()
+    network = load_network(path, choose_device(machine.device))
+    facts = {"checkpoint": str(path), "step": str(network.step), "weights sha256": network.sha256}
+    if visits is None and seconds is None:
+        identity = network_identity(network.sha256, temperature)
+        name = network.name if temperature == TEMPERATURE else f"{network.name} temperature {temperature}"
+        own_seed = seed_of(seed, identity)
+        return NetworkPlayer(network.agent, name, own_seed, temperature, identity=identity, facts=facts)
+    from keisei.evaluation.players.search_player import MANY_GAMES, SearchPlayer
+
+    return SearchPlayer(
+        network.agent.evaluate,
+        f"{network.name} {f'{visits} visits' if visits is not None else f'{seconds:g} s'}",
+        _weights(network.sha256),
+        visits=visits,
+        seconds=seconds,
+        settings=replace(MANY_GAMES, threads=machine.threads),
+        facts=facts,
+    )
+
+
+def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
+    """Return visits, seconds and temperature."""
+    given: dict[str, float] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or name not in ("visits", "seconds", "temperature") or name in given:
+            raise PlayerError(f"{setting!r}: expected visits=N, seconds=S or temperature=T, each once")
+        try:
+            given[name] = int(value) if name == "visits" else float(value)
+        except ValueError:
+            raise PlayerError(f"{setting!r}: expected a number after =") from None
+    if len(given) > 1:
+        why = "a search has no temperature" if "temperature" in given else "a search ends by either"
+        raise PlayerError(f"{' and '.join(given)} are given, expected one: {why}")
+    visits, seconds = given.get("visits"), given.get("seconds")
+    temperature = given.get("temperature", TEMPERATURE)
+    if visits is not None and not 1 <= visits < NO_LIMIT:
+        raise PlayerError(f"visits is {visits}, expected 1 to {NO_LIMIT - 1}")
+    if seconds is not None and not 0 < seconds < 86_400:
+        raise PlayerError(f"seconds is {seconds:g}, expected more than 0 and less than a day")
+    if not 0 <= temperature < math.inf:
+        raise PlayerError(f"temperature is {temperature:g}, expected 0 or more")
+    return None if visits is None else int(visits), seconds, abs(temperature)  # there is a -0

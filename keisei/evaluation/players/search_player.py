@@ -1,0 +1,54 @@
+"""A player that searches."""
+
+from collections.abc import Mapping, Sequence
+
+from keisei.evaluation.players.player import Answer, Player, Turn
+from keisei.search.puct import Evaluate, Search, SearchSettings
+
+# Many games fill a batch by themselves, and a search by single leaves is the better one.
+MANY_GAMES = SearchSettings(leaves=2)
+
+
+class SearchPlayer(Player):
+    """Plays the best move of a PUCT search, all its games at once: a proven win, or the most visited move.
+
+    identity: of the evaluation, such as a checkpoint's hash; limits and settings are added to it.
+    visits: of each root. seconds: for one answer, all its games together. At least one of them is needed.
+    """
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        name: str,
+        identity: str,
+        *,
+        visits: int | None = None,
+        seconds: float | None = None,
+        settings: SearchSettings = MANY_GAMES,
+        facts: Mapping[str, str] | None = None,
+    ) -> None:
+        if visits is None and seconds is None:
+            raise ValueError("no limit: expected visits or seconds")
+        self.name = name
+        self._evaluate = evaluate
+        self._visits = visits
+        self._seconds = seconds
+        self._settings = settings
+        self._facts = dict(facts or {})
+        self.identity = f"{identity}, {self.describe()['search']}"
+
+    def choose(self, turns: Sequence[Turn]) -> Sequence[Answer]:
+        """Return the best move for each of these games."""
+        if not turns:
+            return []
+        search = Search([turn.game for turn in turns], self._evaluate, settings=self._settings)
+        search.run(visits=self._visits, seconds=self._seconds)
+        return [search.result(index).lines[0].move for index in range(len(turns))]
+
+    def describe(self) -> dict[str, str]:
+        """Return the limits and settings of the search in words."""
+        limits = [f"{self._visits} visits"] if self._visits is not None else []
+        limits += [f"{self._seconds:g} s"] if self._seconds is not None else []
+        settings = self._settings
+        numbers = [f"c_puct {settings.c_puct:g}", f"fpu {settings.fpu:g}", f"leaves {settings.leaves}"]
+        return self._facts | {"search": ", ".join([*limits, *numbers, f"at most {settings.max_nodes} nodes"])}

@@ -1,0 +1,1 @@
+"""Elo ratings with intervals, sequential tests, and who should play next."""

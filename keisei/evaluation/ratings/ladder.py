@@ -1,0 +1,88 @@
+"""A ladder: many players, rated by playing where the ratings are least certain.
+
+First each player meets its neighbour in the list. Then, again and again, the player is found whose rating is
+the least certain, and those two play some games, be it that player or others, who make it certain the most:
+often others, since all ratings hang on those between them and the anchor.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
+
+from keisei.evaluation.ratings.rating import ELO_PER_NAT, PairResult, rate
+
+ENDLESS_GAMES = 400  # after which somebody who has won all games, lost all or drawn all is not asked for more
+_ALL_DRAWN = 200.0  # nu, where 99 % of the games of equals are drawn
+
+
+def next_pairing(
+    players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
+) -> tuple[str, str] | None:
+    """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
+
+    More games may never tell more about a player who has won all of them or lost all, whose interval has one
+    end only, nor about anybody where all games are drawn; after ENDLESS_GAMES it is left at that.
+    results: of these players, perhaps with others. anchor: whose rating is 0.
+    """
+    met = {frozenset(row[:2]) for row in results}
+    for one, other in pairwise(players):
+        if frozenset((one, other)) not in met:
+            return other, one
+    uncertain = _uncertain(players, results, anchor, precision) if len(players) > 1 else []
+    if not uncertain:
+        return None
+    # Half a win and half a loss more for each two who met, so that every strength is finite.
+    finite = [
+        PairResult(row.player, row.opponent, 2 * row.wins + 1, 2 * row.draws, 2 * row.losses + 1)
+        for row in results
+    ]
+    ratings = rate(finite, anchor)
+    place = {rating.player: index for index, rating in enumerate(ratings.table)}
+    covariance = ratings.covariance / ELO_PER_NAT**2
+    target = max((place[name] for name in uncertain), key=lambda index: float(covariance[index, index]))
+
+    def gain(pair: tuple[str, str]) -> float:
+        """By how much a game of these two lowers the variance of the least certain rating."""
+        a, b = (place[name] for name in pair)
+        expected = 1 / (1 + math.exp((ratings.table[b].elo - ratings.table[a].elo) / ELO_PER_NAT))
+        information = expected * (1 - expected)
+        variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        shared = covariance[target, a] - covariance[target, b]
+        return float(information * shared**2 / (1 + information * variance))
+
+    return max(combinations(players, 2), key=gain)
+
+
+def _uncertain(
+    players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
+) -> list[str]:
+    """Return those whose intervals are to become narrower."""
+    ratings = rate(results, anchor)
+    wide = [one for one in ratings.table if one.player in players and (one.high - one.low) / 2 > precision]
+    all_drawn = ratings.nu > _ALL_DRAWN
+    return [
+        one.player
+        for one in wide
+        if one.games < ENDLESS_GAMES or (math.isfinite(one.high - one.low) and not all_drawn)
+    ]
+
+
+def climb(
+    players: Sequence[str],
+    play: Callable[[str, str], None],
+    results: Callable[[], Sequence[PairResult]],
+    anchor: str,
+    *,
+    precision: float,
+    should_stop: Callable[[], bool],
+) -> bool:
+    """Let players play until all ratings are certain enough; return whether they are.
+
+    play: plays some more games between two, by identity. results: of all games of these players so far.
+    """
+    while not should_stop():
+        pairing = next_pairing(players, results(), anchor, precision)
+        if pairing is None:
+            return True
+        play(*pairing)
+    return False

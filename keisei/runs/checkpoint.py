@@ -1,0 +1,215 @@
+"""The checkpoints of a run: saved whole or not at all, the newest valid one found, the old ones pruned.
+
+In comes a `Checkpoint` and the directory that holds them; there each is a directory `step_000000409600`
+(keisei.runs.checkpoint_format has the files in it). One process at a time may write there: RunDirectory
+holds the lock. A kill or a full disk at any moment leaves every checkpoint that was saved as it was.
+"""
+
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from keisei.runs import durable
+from keisei.runs.checkpoint_format import (
+    MANIFEST,
+    STEP_NAME,
+    Checkpoint,
+    CheckpointError,
+    json_bytes,
+    manifest_of,
+    parsed,
+    parsed_json,
+    serialized,
+    verified,
+)
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "best_checkpoint",
+    "checkpoint_path",
+    "checkpoint_steps",
+    "load_checkpoint",
+    "mark_best",
+    "newest_checkpoint",
+    "prune_checkpoints",
+    "save_checkpoint",
+]
+
+BEST = "best.json"
+MARGIN_BYTES = 4 << 20  # for directories, the rounding to blocks, and what others write meanwhile
+
+_REPLACED = ".replaced"
+
+
+def checkpoint_path(parent: Path, step: int) -> Path:
+    """Return where the checkpoint of a step is, or would be."""
+    return parent / f"step_{step:012d}"
+
+
+def checkpoint_steps(parent: Path) -> list[int]:
+    """Return the steps that have a checkpoint, damaged or not, the newest first."""
+    return sorted({step for step, _ in _directories(parent)}, reverse=True)
+
+
+def save_checkpoint(parent: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint and return its path; when this returns, it is on the disk.
+
+    If that very checkpoint is there already it is left as it is; another one of the same step is replaced.
+    """
+    path = checkpoint_path(parent, checkpoint.step)
+    files = serialized(path, checkpoint)
+    try:
+        durable.sweep(parent)
+        settle_replaced(parent)
+        if _holds(path, files[MANIFEST]):
+            return path
+        _check_room(path, sum(map(len, files.values())))
+        aside = durable.temporary_beside(path)
+        try:
+            _write_directory(aside, files)
+            _move_into_place(aside, path)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)  # the next save removes what is still left
+            raise
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path} cannot be written: {durable.reason(error)}") from error
+    return path
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Return the checkpoint at a path if every byte of it is as it was written; else CheckpointError."""
+    return parsed(path, *verified(path))
+
+
+def newest_checkpoint(parent: Path) -> tuple[Checkpoint, list[str]]:
+    """Return the newest valid checkpoint, and one line for each damaged one that is newer."""
+    refused: list[str] = []
+    for _, path in _directories(parent):
+        try:
+            return load_checkpoint(path), [f"skipped a damaged checkpoint: {why}" for why in refused]
+        except CheckpointError as error:
+            refused.append(str(error))
+    raise CheckpointError(f"no valid checkpoint in {parent}: {'; '.join(refused) or 'there is none at all'}")
+
+
+def prune_checkpoints(parent: Path, keep: int, spare: Collection[int] = ()) -> list[int]:
+    """Remove all but the newest `keep` valid ones and those of the steps to spare; return the steps removed.
+
+    A damaged one does not count as kept: it goes when there are `keep` newer valid ones.
+    """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, expected at least 1")
+    try:
+        settle_replaced(parent)
+        valid, surplus = 0, []
+        for step, path in _directories(parent):
+            if valid < keep:
+                valid += _is_valid(path)
+            elif step not in spare:
+                surplus.append((step, path))
+        for _, path in reversed(surplus):
+            durable.remove_whole(path)
+    except OSError as error:
+        raise CheckpointError(f"{parent} cannot be pruned: {durable.reason(error)}") from error
+    return [step for step, _ in reversed(surplus)]
+
+
+def mark_best(parent: Path, step: int, score: float) -> None:
+    """Note that the checkpoint of this step is the best so far, which `best_checkpoint` returns."""
+    path = parent / BEST
+    if step not in checkpoint_steps(parent):
+        raise CheckpointError(f"{path} cannot name step {step}: there is no {checkpoint_path(parent, step)}")
+    data = json_bytes(path, {"step": step, "score": float(score)})
+    try:
+        durable.write_durably(path, data)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written: {durable.reason(error)}") from error
+
+
+def best_checkpoint(parent: Path) -> tuple[int, float] | None:
+    """Return step and score of the best checkpoint, None if none was marked."""
+    path = parent / BEST
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {durable.reason(error)}") from error
+    best = parsed_json(path, data)
+    if {key: type(value) for key, value in best.items()} != {"step": int, "score": float}:
+        raise CheckpointError(f"{path} holds {best}, expected an integer step and a fractional score")
+    return best["step"], best["score"]
+
+
+def _directories(parent: Path) -> list[tuple[int, Path]]:
+    """Return (step, path) of all with a checkpoint's name, newest first, a replaced one after its heir."""
+    try:
+        names = os.listdir(parent)
+    except OSError as error:
+        raise CheckpointError(f"no checkpoints in {parent}: {error.strerror}") from error
+    matches = [match for name in names if (match := STEP_NAME.fullmatch(name))]
+    found = sorted(((int(match[1]), match[2] is None, match[0]) for match in matches), reverse=True)
+    return [(step, parent / name) for step, _, name in found]
+
+
+def _is_valid(path: Path) -> bool:
+    try:
+        verified(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def _holds(path: Path, manifest: bytes) -> bool:
+    """Whether there is a valid checkpoint with this manifest, that is with this content."""
+    try:
+        return manifest_of(*verified(path)) == manifest
+    except CheckpointError:
+        return False
+
+
+def _check_room(path: Path, size: int) -> None:
+    free, needed = durable.free_bytes(path.parent), size + MARGIN_BYTES
+    if free is not None and free < needed:
+        raise CheckpointError(
+            f"checkpoint {path} cannot be written: it needs {needed} bytes of disk, {free} are free"
+        )
+
+
+def _write_directory(path: Path, files: Mapping[str, bytes]) -> None:
+    path.mkdir()
+    for name, data in files.items():
+        durable.write_new(path / name, data)
+    durable.sync_directory(path)
+
+
+def _move_into_place(aside: Path, path: Path) -> None:
+    """Rename a finished directory to its name.
+
+    A directory cannot be renamed over another. One that stands there steps aside under a name that
+    `newest_checkpoint` reads too, so that a crash between the two renames loses nothing.
+    """
+    replaced = path.with_name(path.name + _REPLACED)
+    if os.path.lexists(path):
+        os.rename(path, replaced)
+        durable.sync_directory(path.parent)
+    os.rename(aside, path)
+    durable.sync_directory(path.parent)
+    if os.path.lexists(replaced):
+        durable.remove_whole(replaced)
+
+
+def settle_replaced(parent: Path) -> None:
+    """Finish or undo a replacement that was interrupted."""
+    for _, replaced in _directories(parent):
+        if replaced.name.endswith(_REPLACED):
+            path = replaced.with_name(replaced.name.removesuffix(_REPLACED))
+            if not _is_valid(path):
+                if os.path.lexists(path):
+                    durable.remove_whole(path)
+                os.rename(replaced, path)
+                durable.sync_directory(parent)
+            else:
+                durable.remove_whole(replaced)

@@ -1,0 +1,238 @@
+"""A checkpoint's network as an ONNX file, for programs without Keisei; docs/export.md says what is in it.
+
+The file is written aside, run by onnxruntime on positions of random games, compared with the network, and
+only then given its name. It takes the extra `onnx`, which is loaded when it is needed, as torch is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.policy_labels import ACTION_LABELS, NO_LABEL
+from keisei.runs.durable import sync_directory, temporary_beside, write_new
+from keisei.shogi import encoding
+from keisei.shogi.encoding import ACTIONS, PLANES
+from keisei.shogi.vector import Batch, VectorGames
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from keisei.runs.load import LoadedNetwork
+
+Floats = npt.NDArray[np.float32]
+
+ENCODING = "core46"
+OPSET = 17  # the first with LayerNormalization; later ones are read by fewer programs
+NEVER = -1e9  # the logit of an action that no piece ever makes
+
+# Both sides to move, from openings to endings; a game of fewer moves stands before its last one.
+_PLIES = (7, 30, 61, 90, 121, 150, 181, 210)
+_GAMES = 8
+_BATCHES = (1, 2, 13, 48)  # together all positions
+
+
+class ExportError(Exception):
+    """A network cannot be exported, or the file would not compute what the network does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How far the file is from the network: the largest of all |difference| in logits and in values.
+
+    scale: the largest |logit|, or 1 if that is more. A float32 of 30 is only known to 2e-6, and so the
+    difference of the logits is judged as a share of it; values lie between -1 and 1.
+    """
+
+    policy: float
+    value: float
+    scale: float
+    positions: int
+
+    def within(self, tolerance: float) -> bool:
+        """Whether both are small enough; NaN is not."""
+        return self.policy <= tolerance * self.scale and self.value <= tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written; name and sha256 are those of the checkpoint's weights, see LoadedNetwork."""
+
+    path: Path
+    bytes: int
+    opset: int
+    name: str
+    sha256: str
+    differences: Differences
+
+
+def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: bool = False) -> ExportReport:
+    """Write the network of the checkpoint in this directory as ONNX, and prove that it computes the same.
+
+    out: the file; in a directory it is called as the network, such as first@400000.onnx. force: an existing
+    file is replaced. tolerance: see `Differences`. Whatever fails, there is no new file.
+    """
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance is {tolerance}, expected 0 or more")
+    _need_extra()
+    from keisei.runs.load import load_network  # here: it loads torch
+
+    network = load_network(checkpoint)
+    path = out / f"{network.name}.onnx" if out.is_dir() else out
+    if not force and path.exists():
+        raise ExportError(f"{path} exists already: expected a new file, or --force")
+    data = _serialized(network)
+    planes = _positions(network.agent.config.env.max_moves)
+    aside = temporary_beside(path)
+    try:
+        write_new(aside, data)
+        differences = compare(aside, network.agent.network, planes)
+        if not differences.within(tolerance):
+            raise ExportError(_verdict(path, differences, tolerance))
+        os.replace(aside, path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise ExportError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # it has its name, or it never was
+            aside.unlink()
+    return ExportReport(path, len(data), OPSET, network.name, network.sha256, differences)
+
+
+def compare(file: Path, network: nn.Module, planes: Floats) -> Differences:
+    """Return how far an exported file is from a network on planes [64, 46, 9, 9], given in several batches.
+
+    The network is brought to the CPU and to contiguous float32, the file is run by onnxruntime on the CPU.
+    """
+    import onnxruntime
+    import torch
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    parts = np.split(planes, np.cumsum(_BATCHES)[:-1])
+    answers = [session.run(["policy", "value"], {"planes": part}) for part in parts]
+    policy, value = (np.concatenate(columns) for columns in zip(*answers, strict=True))
+    with torch.inference_mode():
+        logits, values = (output.numpy() for output in _plain(network)(torch.from_numpy(planes)))
+    # Put together by numpy and not by what was exported, whose order of the actions is compared too.
+    made = np.flatnonzero(ACTION_LABELS != NO_LABEL)
+    expected = np.full((len(planes), ACTIONS), NEVER, np.float32)
+    expected[:, made] = logits[:, _logit_of_action(network)[made]]
+    with np.errstate(invalid="ignore"):  # infinities differ by NaN, which is within no tolerance
+        return Differences(
+            policy=float(np.abs(policy - expected).max()),
+            value=float(np.abs(value - values).max()),
+            scale=max(1.0, float(np.abs(logits).max())),
+            positions=len(planes),
+        )
+
+
+def _need_extra() -> None:
+    for name in ("onnx", "onnxruntime"):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise ExportError(f"{name} is missing: pip install 'keisei[onnx]'") from error
+
+
+def _plain(network: nn.Module) -> nn.Module:
+    """Return the network itself, on the CPU and no longer channels-last; its weights are always float32."""
+    import torch
+
+    return network.to(device="cpu", memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload,no-any-return]
+
+
+def _serialized(network: LoadedNetwork) -> bytes:
+    """Return the bytes of the ONNX file: planes in, the logits of all actions and the value out."""
+    import onnx
+    import torch
+
+    module = _all_actions(_plain(network.agent.network))
+    names = ["planes", "policy", "value"]
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        # The older of torch's two exporters, which it calls legacy: the newer one takes two more packages and
+        # 3.4 s instead of 0.1 (default network, torch 2.13), and warns too. What the tracer could not see,
+        # such as another size of the batch, is compared.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module,
+            (torch.zeros(2, PLANES, 9, 9),),
+            file,  # type: ignore[arg-type]  # the newer one takes paths only
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=names[:1],
+            output_names=names[1:],
+            dynamic_axes={name: {0: "batch"} for name in names},
+        )
+    model = onnx.load_from_string(file.getvalue())
+    model.producer_name, model.producer_version = "keisei", version("keisei")
+    onnx.helper.set_model_props(model, _metadata(network))
+    onnx.checker.check_model(model, full_check=True)
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data
+
+
+def _all_actions(network: nn.Module) -> nn.Module:
+    """Return a module of (policy [B, 13527], value [B]): each action with its logit, or NEVER."""
+    import torch
+    from torch import Tensor, nn
+
+    class AllActions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+            index = np.where(ACTION_LABELS == NO_LABEL, 0, _logit_of_action(network) + 1)
+            self.index = nn.Buffer(torch.from_numpy(index))
+
+        def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+            logits, value = self.network(planes)
+            # One more logit in front, for the actions that no piece ever makes.
+            return nn.functional.pad(logits, (1, 0), value=NEVER).index_select(1, self.index), value
+
+    return AllActions()
+
+
+def _logit_of_action(network: nn.Module) -> npt.NDArray[np.int64]:
+    table: npt.NDArray[np.int64] = network.logit_of_action  # type: ignore[assignment]
+    return table
+
+
+def _metadata(network: LoadedNetwork) -> dict[str, str]:
+    return {
+        "keisei": version("keisei"),
+        "encoding": ENCODING,
+        "max_moves": str(network.agent.config.env.max_moves),
+        "run": network.run,
+        "step": str(network.step),
+        "weights_sha256": network.sha256,
+    }
+
+
+def _positions(max_moves: int) -> Floats:
+    """Return the planes of positions of random games, [64, 46, 9, 9]."""
+    found = []
+    for plies in _PLIES:
+        batch = Batch.empty(_GAMES, planes=False)
+        VectorGames(_GAMES, seed=plies, random_plies=plies, max_moves=max_moves).observe(batch)
+        found.append(encoding.planes(batch.packed))
+    return np.concatenate(found)
+
+
+def _verdict(path: Path, differences: Differences, tolerance: float) -> str:
+    logits = f"{differences.policy:.2g} at a scale of {differences.scale:.2g}"
+    return (
+        f"{path} is not kept: on {differences.positions} positions its logits differ from the network's by "
+        f"{logits}, its values by {differences.value:.2g}; expected at most {tolerance:.2g} of the scale"
+    )

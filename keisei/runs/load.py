@@ -1,0 +1,54 @@
+"""A network to play with: the weights of a checkpoint, and the proof which ones they are."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from keisei.config.schema import AppConfig
+from keisei.core.numerics import Numerics
+from keisei.core.ppo_agent import PPOAgent
+from keisei.runs.checkpoint_format import CheckpointError, parsed, verified
+from keisei.runs.find import run_of
+
+WEIGHTS = "weights"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedNetwork:
+    """An agent that plays, and where its weights came from.
+
+    sha256: of weights.safetensors, the bytes that were read. step: moves of training behind it. run: the name
+    of its run's directory, or of the checkpoint's own if it lies elsewhere.
+    """
+
+    agent: PPOAgent
+    path: Path
+    run: str
+    step: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """What results call it, such as "first@400000"."""
+        return f"{self.run}@{self.step}"
+
+
+def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwork:
+    """Return the network of the checkpoint in this directory; a damaged one is a CheckpointError."""
+    step, files = verified(path)
+    checkpoint = parsed(path, step, files)
+    try:
+        config = AppConfig.model_validate(checkpoint.state["config"])
+        measured = Numerics(**checkpoint.state["numerics"])
+        same_device = torch.device(device).type == checkpoint.state["device"]
+        numerics = replace(measured, compiled=False) if same_device else Numerics()
+        agent = PPOAgent(config, device, numerics=numerics)
+        agent.network.load_state_dict(dict(checkpoint.tensors[WEIGHTS]))
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())  # torch and pydantic take several lines
+        raise CheckpointError(f"checkpoint {path} has no network that can be played: {reason}") from error
+    run = run_of(path) or path.absolute()
+    digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
+    return LoadedNetwork(agent, path, run.name, checkpoint.step, digest)

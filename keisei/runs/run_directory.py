@@ -1,0 +1,283 @@
+"""The directory of a run: what it holds, who may write there, and how it is found again.
+
+    runs/2025-11-16_14-05-09/
+      config.yaml        the settings, those of the last resumption
+      run.json           seed, command, versions, machine, commit; and each resumption
+      lock               held by the process that trains, with its pid
+      checkpoints/  metrics.jsonl  tensorboard/  plots/
+      set_aside/         what lay beyond an older checkpoint from which the run went on
+
+A RunDirectory that exists holds the lock until `close`, or until its process is gone in whatever way.
+Reading needs no lock: `find_run` and keisei.runs.checkpoint do without one.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from keisei.config.schema import AppConfig, validated
+from keisei.runs import durable
+from keisei.runs.checkpoint import (
+    BEST,
+    best_checkpoint,
+    checkpoint_path,
+    checkpoint_steps,
+    settle_replaced,
+)
+from keisei.runs.provenance import provenance
+
+CONFIG, RUN, LOCK, CHECKPOINTS = "config.yaml", "run.json", "lock", "checkpoints"
+NEEDED_BYTES = 64 << 20  # a few small checkpoints and a long run's metrics; assumption, not studied
+
+
+class RunDirectoryError(Exception):
+    """A run cannot be begun, continued or found; the message names the path and says what to do."""
+
+
+class RunDirectory:
+    """The directory of one run, locked for this process; a context manager."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock: int | None = lock
+        self.config_file = path / CONFIG
+        self.run_file = path / RUN
+        self.checkpoints = path / CHECKPOINTS
+        self.metrics_file = path / "metrics.jsonl"
+        self.tensorboard = path / "tensorboard"
+        self.plots = path / "plots"
+
+    @classmethod
+    def create(
+        cls,
+        config: AppConfig,
+        *,
+        config_text: str,
+        command: Sequence[str],
+        now: datetime,
+        needed_bytes: int = NEEDED_BYTES,
+    ) -> Self:
+        """Make the directory of a new run, `<run.directory>/<run.name, or the date and the time>`."""
+        config = validated(config)
+        parent = Path(config.run.directory)
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            _check_room(parent, needed_bytes)
+            path = _new_directory(parent, config.run.name, now)
+            run = cls(path, _locked_if_empty(path))
+            try:
+                durable.sync_directory(parent)
+                run._prepare()
+                durable.write_durably(run.config_file, config_text.encode())
+                run._describe({"seed": config.run.seed, **provenance(command, now), "resumed": []})
+            except BaseException:
+                shutil.rmtree(path, ignore_errors=True)  # it was empty; half a run would only be in the way
+                run.close()
+                raise
+        except OSError as error:
+            raise RunDirectoryError(f"no run can be begun in {parent}: {durable.reason(error)}") from error
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the directory of a run that is to be continued; nothing of the run is changed by that."""
+        try:
+            _description(path)
+            run = cls(path, _locked(path))
+            try:
+                run._prepare()
+                _description(path)  # again, now that nobody else writes it
+            except BaseException:
+                run.close()
+                raise
+        except OSError as error:
+            raise RunDirectoryError(f"run {path} cannot be continued: {durable.reason(error)}") from error
+        return run
+
+    def note_resumption(self, *, config_text: str, command: Sequence[str], now: datetime) -> None:
+        """Write the config with which the run goes on, and into run.json who continued it, how and when."""
+        try:
+            described = _description(self.path)
+            described["resumed"].append(provenance(command, now))
+            self._describe(described)
+            durable.write_durably(self.config_file, config_text.encode())
+        except OSError as error:
+            raise RunDirectoryError(
+                f"run {self.path} cannot be continued: {durable.reason(error)}"
+            ) from error
+
+    def close(self) -> None:
+        """Give the lock back; the files stay."""
+        if self._lock is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to a forked child
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def set_aside(self, beyond: int, now: datetime) -> Path | None:
+        """Move the checkpoints beyond a step, and copy the metrics, into `set_aside/<time>`; return where.
+
+        For a run that goes on from an older checkpoint: what followed it then is another story, which must
+        neither be lost nor be found by `latest`. None if there is nothing beyond.
+        """
+        settle_replaced(self.checkpoints)
+        beyond_it = [step for step in checkpoint_steps(self.checkpoints) if step > beyond]
+        if not beyond_it:
+            return None
+        try:
+            aside = self.path / "set_aside" / now.strftime("%Y-%m-%d_%H-%M-%S-%f")
+            aside.mkdir(parents=True)
+            if self.metrics_file.exists():
+                shutil.copy2(self.metrics_file, aside)
+            for path in (checkpoint_path(self.checkpoints, step) for step in beyond_it):
+                path.rename(aside / path.name)
+            best = self.checkpoints / BEST
+            if best.exists() and (best_checkpoint(self.checkpoints) or (0, 0))[0] > beyond:
+                best.rename(aside / BEST)
+            durable.sync_directory(aside)
+            durable.sync_directory(self.checkpoints)
+        except OSError as error:
+            raise RunDirectoryError(
+                f"newer checkpoints of {self.path} cannot be set aside: {durable.reason(error)}"
+            ) from error
+        return aside
+
+    def _prepare(self) -> None:
+        durable.sweep(self.path)
+        self.checkpoints.mkdir(exist_ok=True)
+        self.plots.mkdir(exist_ok=True)
+
+    def _describe(self, description: dict[str, Any]) -> None:
+        durable.write_durably(self.run_file, json.dumps(description, indent=1).encode() + b"\n")
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A run to continue: its directory, and the checkpoint if one was named.
+
+    any_valid: the newest checkpoint that is not damaged will do, since only `latest` was asked for.
+    """
+
+    path: Path
+    checkpoint: Path | None = None
+    any_valid: bool = False
+
+
+def find_run(where: str, directory: Path) -> FoundRun:
+    """Find a run by its path, its name in `directory` or a checkpoint; `latest`: the one that saved last."""
+    if where == "latest":
+        return FoundRun(_latest(directory), any_valid=True)
+    for path in (Path(where), directory / where):
+        if (path / RUN).is_file():
+            return FoundRun(path)
+        run = path.absolute().parent.parent
+        if path.is_dir() and path.absolute().parent.name == CHECKPOINTS and (run / RUN).is_file():
+            return FoundRun(run, path)
+    raise RunDirectoryError(
+        f"no run at {where}: expected latest, a directory with {RUN}, or one in its {CHECKPOINTS}/"
+    )
+
+
+def _latest(directory: Path) -> Path:
+    try:
+        runs = [path for path in directory.iterdir() if (path / RUN).is_file()]
+    except OSError as error:
+        raise RunDirectoryError(f"no run in {directory}: {error.strerror}") from error
+    # A directory's own time is that of the last name made, changed or removed in it: a checkpoint's.
+    saved = [((run / CHECKPOINTS).stat().st_mtime_ns, run) for run in runs if _has_checkpoint(run)]
+    if not saved:
+        raise RunDirectoryError(f"no run in {directory} has a checkpoint; runs without one: {len(runs)}")
+    return max(saved)[1]
+
+
+def _has_checkpoint(run: Path) -> bool:
+    return (run / CHECKPOINTS).is_dir() and bool(checkpoint_steps(run / CHECKPOINTS))
+
+
+def _check_room(parent: Path, needed_bytes: int) -> None:
+    free = durable.free_bytes(parent)
+    if free is not None and free < needed_bytes:
+        raise RunDirectoryError(
+            f"no run can be begun in {parent}: it needs {needed_bytes} bytes of disk, {free} are free"
+        )
+
+
+def _new_directory(parent: Path, name: str | None, now: datetime) -> Path:
+    """Make a directory of this name, or one that nobody has, named by the time."""
+    if name is not None:
+        (parent / name).mkdir(exist_ok=True)
+        return parent / name
+    stamp, number = now.strftime("%Y-%m-%d_%H-%M-%S"), 1
+    while True:
+        path = parent / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _locked_if_empty(path: Path) -> int:
+    """Lock a directory that holds no run and nothing else, and return the lock."""
+    if (path / LOCK).exists() or not _content(path):
+        lock = _locked(path)  # first, since of a run that is under way its pid is the thing to say
+        if not _content(path):
+            return lock
+        os.close(lock)
+    if _has_checkpoint(path):
+        raise RunDirectoryError(
+            f"{path} holds a run already; continue it with --resume latest or choose another run.name"
+        )
+    what = "a run without a checkpoint" if (path / RUN).exists() else "something else than a run"
+    raise RunDirectoryError(f"{path} holds {what}; remove it or choose another run.name")
+
+
+def _content(path: Path) -> set[str]:
+    return {name for name in os.listdir(path) if name != LOCK and not name.startswith(durable.TEMPORARY)}
+
+
+def _locked(path: Path) -> int:
+    """Lock a run for this process and write its pid into the lock; the lock goes when the process is gone."""
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError as error:
+        pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise RunDirectoryError(
+            f"run {path} is in use by process {pid or 'unknown'}; wait or stop it"
+        ) from error
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _description(path: Path) -> dict[str, Any]:
+    """Return what run.json says."""
+    try:
+        described = json.loads((path / RUN).read_bytes())
+    except FileNotFoundError as error:
+        raise RunDirectoryError(f"{path} is no run: it has no {RUN}") from error
+    except ValueError as error:
+        raise RunDirectoryError(f"{path / RUN} is not JSON: {error}") from error
+    if not isinstance(described, dict) or not isinstance(described.get("resumed"), list):
+        raise RunDirectoryError(f"{path / RUN} is no description of a run: it has no list resumed")
+    return described

@@ -1,0 +1,143 @@
+"""Search at play time: PUCT over one tree for each game, all games' leaves evaluated in one batch.
+
+    search = Search([game], agent.evaluate)
+    search.run(visits=800)
+    best = search.result().lines[0]        # best.move, best.value, best.pv
+
+The rules are the game's: mate, no legal move, repetition, perpetual check, maximum length; a side that may
+declare a win by points after the other's move does so. At the root that is left to the caller, and a move is
+searched. Wins and losses are proven where the tree shows them: a move that wins at once is always found, one
+that is proven to lose is not preferred to another. Needs no torch.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.search.trees import NO_LIMIT, SearchTrees
+from keisei.shogi import Move, ShogiGame
+
+# planes f32 [N, 46, 9, 9], offsets i32 [N + 1], actions i32 [M] -> priors f32 [M], values f32 [N]
+Evaluate = Callable[
+    [npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How a tree is searched.
+
+    c_puct: how much a prior counts against a value; it grows slowly with the visits, as AlphaZero's.
+    fpu: a move not tried yet is given its position's value, less fpu · √(sum of the priors tried).
+    leaves: how many leaves a tree gives to one batch. More make larger batches, and a search that is less
+        like one leaf at a time: 8 suit one game, 1 or 2 many games side by side.
+    max_nodes: a tree of so many nodes, about 1.1 KB each, stops growing, and its search ends.
+    threads: how many threads walk the trees, at most one for each game; the result is the same.
+    """
+
+    c_puct: float = 1.5
+    fpu: float = 0.25
+    leaves: int = 8
+    max_nodes: int = 500_000
+    threads: int = 1
+
+
+DEFAULT_SETTINGS = SearchSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A move of the side to move at the root, and what the search found about it.
+
+    value: for that side, -1 to 1; of a move that was not tried, the position's own. pv: begins with the move.
+    mate: plies to a proven end, 1 if this move wins at once, 3 for a mate in three, negative for a proven
+        loss (a declaration counts as a ply); None if nothing is proven.
+    """
+
+    move: Move
+    visits: int
+    value: float
+    prior: float
+    pv: tuple[Move, ...]
+    mate: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The best moves, the best first; visits: of the root; nodes: of the tree."""
+
+    lines: tuple[Line, ...]
+    visits: int
+    nodes: int
+
+
+class Search:
+    """PUCT over one tree for each game, all games' leaves evaluated in one batch.
+
+    games: not over; they are copied, with their histories. The result of a game depends on that game, the
+    settings and the evaluations of its own positions alone, not on the other games or on threads.
+    """
+
+    def __init__(
+        self, games: Sequence[ShogiGame], evaluate: Evaluate, *, settings: SearchSettings = DEFAULT_SETTINGS
+    ) -> None:
+        self._evaluate = evaluate
+        self._trees = SearchTrees(
+            games,
+            c_puct=settings.c_puct,
+            fpu=settings.fpu,
+            leaves=settings.leaves,
+            max_nodes=settings.max_nodes,
+            threads=settings.threads,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of games."""
+        return len(self._trees)
+
+    def run(
+        self,
+        *,
+        visits: int | None = None,
+        seconds: float | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        """Search until every root has so many visits or a proof, or the time is up, or should_stop().
+
+        Each root is evaluated first, whatever the limits; after that should_stop is asked before every batch.
+        May be called again to go on, also after an exception of the evaluation.
+        """
+        if visits is None and seconds is None and should_stop is None:
+            raise ValueError("no limit: expected visits, seconds or should_stop")
+        if visits is not None and not 1 <= visits < NO_LIMIT:
+            raise ValueError(f"visits is {visits}, expected 1 to {NO_LIMIT - 1}")
+        if seconds is not None and not seconds >= 0:
+            raise ValueError(f"seconds is {seconds}, expected 0 or more")
+        wanted = NO_LIMIT if visits is None else visits
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        trees = self._trees
+        while not trees.finished(visits=wanted):
+            if trees.answered() and (
+                time.monotonic() >= deadline or (should_stop is not None and should_stop())
+            ):
+                return
+            leaves = trees.select(visits=wanted)
+            if len(leaves.planes):
+                trees.expand(*self._evaluate(*leaves))
+
+    def result(self, index: int = 0, multipv: int = 1) -> SearchResult:
+        """Return the best moves of one game, at most `multipv`: proven wins, then the most visited."""
+        lines, visits, nodes = self._trees.result(index, multipv)
+        return SearchResult(
+            tuple(
+                Line(line.move, line.visits, line.value, line.prior, tuple(line.pv), line.mate or None)
+                for line in lines
+            ),
+            visits,
+            nodes,
+        )

@@ -1,0 +1,65 @@
+"""What has been measured of the workers: over the whole time, and since the metrics were last asked for."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.worker_status import WorkerStatus
+
+
+class ParallelStatistics:
+    """Totals, histories, and the figures of a lap, which `lap` ends."""
+
+    def __init__(self, workers: int) -> None:
+        self.games = 0
+        self.lags: Counter[int] = Counter()
+        self.replacement_seconds: deque[float] = deque(maxlen=1000)
+        self.queue_depth: deque[tuple[float, int]] = deque(maxlen=1000)  # (seconds, segments)
+        self.totals = [(0, 0, -1)] * workers  # steps, games, weights version of the processes that have ended
+        self.restarts = self.serial_steps = 0
+        self._began = time.monotonic()
+        self._busy = [(self._began, 0)] * workers
+        self._looks = self._depths = 0  # of this lap: how often was looked, and the sum of what was seen
+        self._lap_lags: Counter[int] = Counter()
+        self._lap_restarts = self._lap_serial = 0
+
+    def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
+        """Note the segments that are given to the learner."""
+        lags = [version - one.version for one in taken]
+        self.lags.update(lags)
+        self._lap_lags.update(lags)
+        self.games += sum(len(one.results) for one in taken)
+
+    def looked(self, depth: int) -> None:
+        """Note how many segments wait."""
+        self.queue_depth.append((time.monotonic() - self._began, depth))
+        self._looks += 1
+        self._depths += depth
+
+    def ended(self, status: WorkerStatus) -> None:
+        """Note what the processes of a worker have done so far, the last of which is ending."""
+        self.totals[status.worker] = (status.steps, status.games, status.weights_version)
+
+    def mark(self, worker: int, busy_nanoseconds: int) -> None:
+        """Begin to measure a worker's utilisation."""
+        self._busy[worker] = (time.monotonic(), busy_nanoseconds)
+
+    def utilization(self, worker: int, busy_nanoseconds: int) -> float:
+        """Return the share of the time since the mark in which a worker played."""
+        since, before = self._busy[worker]
+        return min(1.0, (busy_nanoseconds - before) / 1e9 / max(time.monotonic() - since, 1e-9))
+
+    def lap(self) -> dict[str, float]:
+        """Return the metrics of the lap and begin the next one."""
+        lags = self._lap_lags or Counter([0])
+        metrics = {
+            "parallel/queue_depth": self._depths / max(self._looks, 1),
+            "parallel/lag_mean": sum(lag * count for lag, count in lags.items()) / lags.total(),
+            "parallel/lag_max": max(lags),
+            "parallel/restarts": self.restarts - self._lap_restarts,
+            "parallel/serial_steps": self.serial_steps - self._lap_serial,
+        }
+        self._looks, self._depths, self._lap_lags = 0, 0, Counter()
+        self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
+        return metrics

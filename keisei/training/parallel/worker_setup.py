@@ -1,0 +1,50 @@
+"""How many workers there are on this machine, and the games that they begin with."""
+
+from typing import Any
+
+import torch
+
+from keisei.config.schema import AppConfig
+from keisei.core.device import cores
+from keisei.core.self_play import SavedGames, SelfPlay
+
+_SHORTEST_SEGMENT = 16  # moves of a game, below which `auto` takes no further worker: assumption, not studied
+
+
+def number_of_workers(config: AppConfig) -> int:
+    """Return how many workers a config asks for; `auto` is one for each core, if segments stay long."""
+    training = config.training
+    if training.parallel.num_workers != "auto":
+        return training.parallel.num_workers
+    longest = training.steps_per_epoch // (training.parallel.episodes_per_worker * _SHORTEST_SEGMENT)
+    return max(1, min(cores(), longest))
+
+
+def resolved(config: AppConfig, device: torch.device) -> AppConfig:
+    """Return the config with what is `auto` about workers decided for this machine.
+
+    A GPU evaluates positions faster than all cores together, so with one the learner plays itself.
+    """
+    parallel = config.training.parallel
+    decided: dict[str, Any] = {
+        "enabled": device.type == "cpu" and cores() > 1 if parallel.enabled == "auto" else parallel.enabled
+    }
+    if decided["enabled"]:
+        decided["num_workers"] = number_of_workers(config)
+    training = config.training.model_copy(update={"parallel": parallel.model_copy(update=decided)})
+    return config.model_copy(update={"training": training})
+
+
+def begin_games(config: AppConfig, workers: int, first_number: int = 0) -> list[SavedGames]:
+    """Begin games for workers; their numbers, and so their random streams, are those of one sequence."""
+    games = config.training.parallel.episodes_per_worker
+    return [
+        SelfPlay.begin(
+            config.env,
+            games=games,
+            seed=config.run.seed,
+            first_number=first_number + worker * games,
+            stride=workers * games,
+        ).save()
+        for worker in range(workers)
+    ]

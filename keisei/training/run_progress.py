@@ -1,0 +1,156 @@
+"""What a console tells about a run: the facts it begins with, and what the last updates were like.
+
+Metrics come in, one update at a time; rates, shares and histories go out. Nothing is drawn here.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
+from keisei.training.parallel.worker_status import WorkerStatus
+
+HISTORY = 160  # updates; as many as the widest sparkline shows
+WINDOW = 20  # updates that results, phases and the time to go are taken over
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known before the first update; device names device, threads, precision and layout."""
+
+    run_path: str
+    total_steps: int
+    start_step: int
+    parameters: int
+    device: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A match against an opponent: score and draws are shares of the games, length is in plies."""
+
+    step: int
+    score: float
+    draws: float
+    length: float
+
+
+@dataclass(frozen=True)
+class GameCounts:
+    """Games that ended in the last updates: how, and how many by which reason."""
+
+    black_wins: int
+    white_wins: int
+    draws: int
+    reasons: Mapping[str, int]
+
+    @property
+    def finished(self) -> int:
+        """All of them."""
+        return self.black_wins + self.white_wins + self.draws
+
+    def share(self, count: int) -> float:
+        """Return a part of the finished games, NaN if there are none."""
+        return count / self.finished if self.finished else math.nan
+
+
+class Progress:
+    """The last updates of a run."""
+
+    def __init__(self, facts: RunFacts, clock: Callable[[], float]) -> None:
+        self.facts = facts
+        self.step = facts.start_step
+        self.updates: deque[Mapping[str, float]] = deque(maxlen=HISTORY)
+        self.evaluations: dict[str, list[Evaluation]] = {}  # the last two of each opponent
+        self.workers: Sequence[WorkerStatus] = ()
+        self._clock = clock
+        self._begun = clock()
+        self._marks = deque([(self._begun, facts.start_step)], maxlen=WINDOW + 1)
+
+    def update(self, step: int, metrics: Mapping[str, float], workers: Sequence[WorkerStatus] = ()) -> bool:
+        """Take in the metrics of an update; return whether there is an evaluation among them."""
+        self.step = step
+        self.workers = tuple(workers)
+        self.updates.append(dict(metrics))
+        self._marks.append((self._clock(), step))
+        evaluated = False
+        for opponent in OPPONENTS:
+            score = metrics.get(f"evaluation/{opponent}_score")
+            if score is not None:
+                evaluated = True
+                draws, length = (
+                    metrics.get(f"evaluation/{opponent}_{what}", math.nan) for what in ("draws", "length")
+                )
+                before = self.evaluations.get(opponent, [])[-1:]
+                self.evaluations[opponent] = [*before, Evaluation(step, score, draws, length)]
+        return evaluated
+
+    def last(self, name: str) -> float:
+        """Return a metric of the last update, NaN if it has none."""
+        return self.updates[-1].get(name, math.nan) if self.updates else math.nan
+
+    def history(self, name: str) -> list[float]:
+        """Return a metric of the last updates, oldest first, NaN where it was absent."""
+        return [metrics.get(name, math.nan) for metrics in self.updates]
+
+    def draw_rates(self) -> list[float]:
+        """Return the share of draws of each of the last updates, NaN where no game ended."""
+        pairs = zip(self.history("games/draws"), self.history("games/finished"), strict=True)
+        return [draws / finished if finished > 0 else math.nan for draws, finished in pairs]
+
+    def results(self) -> GameCounts:
+        """Return the games that ended in the last WINDOW updates."""
+        return GameCounts(
+            black_wins=round(self._sum("games/black_wins")),
+            white_wins=round(self._sum("games/white_wins")),
+            draws=round(self._sum("games/draws")),
+            reasons={reason.value: round(self._sum(reason_name(reason))) for reason in REASONS},
+        )
+
+    def length(self) -> float:
+        """Return the mean length of the games of the last WINDOW updates, NaN if none ended."""
+        plies = games = 0.0
+        for metrics in self._window():
+            if "games/length" in metrics:
+                plies += metrics["games/length"] * metrics.get("games/finished", 0.0)
+                games += metrics.get("games/finished", 0.0)
+        return plies / games if games else math.nan
+
+    def phases(self) -> dict[str, float]:
+        """Return the share of the last WINDOW updates' time that each phase took.
+
+        Phases that only workers bring about are absent where they did not occur.
+        """
+        seconds = {phase: self._sum(f"time/{phase}") for phase in PHASES}
+        total = sum(seconds.values())
+        return {
+            phase: value / total if total > 0 else 0.0
+            for phase, value in seconds.items()
+            if value > 0 or phase not in WORKER_PHASES
+        }
+
+    def fraction(self) -> float:
+        """Return how much of the run is done, 0 to 1."""
+        return min(self.step / self.facts.total_steps, 1.0)
+
+    def elapsed_seconds(self) -> float:
+        """Return the time since this process began to train."""
+        return self._clock() - self._begun
+
+    def remaining_seconds(self) -> float:
+        """Return the time to go at the pace of the last WINDOW updates with all they did; NaN at first."""
+        (begun, first), (ended, last) = self._marks[0], self._marks[-1]
+        if last <= first:
+            return math.nan
+        pace = (ended - begun) / (last - first)
+        remaining = pace * max(self.facts.total_steps - last, 0) - (self._clock() - ended)
+        return max(remaining, 0.0)
+
+    def _window(self) -> list[Mapping[str, float]]:
+        return list(self.updates)[-WINDOW:]
+
+    def _sum(self, name: str) -> float:
+        values = (metrics.get(name, 0.0) for metrics in self._window())
+        return sum(value for value in values if math.isfinite(value))
