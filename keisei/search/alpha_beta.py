@@ -3,8 +3,8 @@
     alpha_beta(games, depth, seeds, threads) -> [(move, score), …]
     material_moves(games, seeds) -> [move, …]
 
-The games are left as they are, and must not be over. native/alpha_beta.h says what is searched. A seed
-decides between moves that are equal.
+The games are left as they are, must not be over, and must have both kings. native/alpha_beta.h says what is
+searched. A seed decides between moves that are equal.
 """
 
 from keisei._native import alpha_beta, material_moves

@@ -47,7 +47,7 @@ class TreeLine(NamedTuple):
 
 
 class SearchTrees(_native.SearchTrees):
-    """The trees of games that are not over; they are copied, with their histories."""
+    """The trees of games that are not over and have both kings; they are copied, with their histories."""
 
     def __init__(
         self,
