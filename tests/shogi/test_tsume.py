@@ -24,9 +24,9 @@ from reference import (
 )
 
 from keisei import _native
+from keisei.search.alpha_beta import alpha_beta, material_moves
+from keisei.search.trees import SearchTrees
 from keisei.shogi import Color, Outcome, Reason, RulesError, ShogiGame, encoding, perft
-from keisei.shogi.alpha_beta import alpha_beta, material_moves
-from keisei.shogi.trees import SearchTrees
 from keisei.shogi.vector import VectorGames
 
 GOLD_AT_THE_HEAD = "4k4/9/4P4/9/9/9/9/9/9 b G 1"
