@@ -1,6 +1,6 @@
 """Search at play time: PUCT over one tree for each game, all games' leaves evaluated in one batch.
 
-    search = Search([game], agent.evaluate)
+    search = Search([game], policy.evaluate)
     search.run(visits=800)
     best = search.result().lines[0]        # best.move, best.value, best.pv
 

@@ -13,7 +13,7 @@ from random import Random
 import torch
 
 from keisei.core.device import choose_device, keep_freed_memory
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.runs.load import load_network
 from keisei.search.puct import Line, Search, SearchResult, SearchSettings
 from keisei.search.trees import NO_LIMIT
@@ -46,10 +46,10 @@ Tell = Callable[[Sequence[Info]], None]
 class Thinker:
     """A network that is ready to think."""
 
-    def __init__(self, agent: PPOAgent, name: str) -> None:
+    def __init__(self, policy: NetworkPolicy, name: str) -> None:
         self.name = name
-        self.max_moves = agent.config.env.max_moves
-        self._evaluate = agent.evaluate
+        self.max_moves = policy.config.env.max_moves
+        self._evaluate = policy.evaluate
         self._random = Random()
 
     @classmethod
@@ -58,7 +58,7 @@ class Thinker:
         keep_freed_memory()
         torch.set_num_threads(options.threads)
         network = load_network(checkpoint, choose_device("auto"))
-        thinker = cls(network.agent, network.name)
+        thinker = cls(network.policy, network.name)
         # The first passes are slow: memory is fetched, kernels are chosen, for each size of a batch anew.
         for batch in {1, options.batch}:
             search = Search([ShogiGame()], thinker._evaluate, settings=SearchSettings(leaves=batch))

@@ -14,6 +14,7 @@ from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
+from keisei.core.policy import NetworkPolicy
 from keisei.core.ppo_agent import PPOAgent, decode_shogi
 from keisei.core.segment import Segment
 from keisei.core.self_play import SelfPlay
@@ -104,9 +105,9 @@ def buffer_of(*segments: Segment, gamma: float = 0.99, gae_lambda: float = 0.9) 
     return buffer
 
 
-def played_segment(agent: PPOAgent, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
-    """What the agent plays against itself."""
-    return SelfPlay.begin(agent.config.env, games=games, seed=seed).rollout(agent, steps).segment
+def played_segment(policy: NetworkPolicy, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
+    """What a policy plays against itself."""
+    return SelfPlay.begin(policy.config.env, games=games, seed=seed).rollout(policy, steps).segment
 
 
 def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Tensor, dict[str, float]]:

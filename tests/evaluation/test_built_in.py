@@ -1,5 +1,4 @@
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +6,7 @@ import pytest
 from evaluation_play import VALUES, Actions, drawn, greedy_moves, wins_at_once
 from reference import flip_sfen, flip_usi
 
+from keisei.core.policy import Choice
 from keisei.evaluation import (
     AlphaBetaPlayer,
     GreedyPlayer,
@@ -34,8 +34,9 @@ WINS = {
 }
 
 
-class FakeChoice(NamedTuple):
-    actions: Actions
+def choice_of(actions: list[int]) -> Choice:
+    zeros = np.zeros(len(actions), np.float32)
+    return Choice(np.array(actions, np.int32), zeros, zeros)
 
 
 class FakePolicy:
@@ -51,13 +52,12 @@ class FakePolicy:
         actions: Actions,
         uniforms: npt.NDArray[np.float64],
         temperature: float,
-    ) -> FakeChoice:
+    ) -> Choice:
         self.seen.append((planes, offsets, actions))
         lists = [actions[a:b] for a, b in itertools.pairwise(offsets)]
         if temperature == 0:
-            return FakeChoice(np.array([legal.max() for legal in lists], np.int32))
-        chosen = [legal[int(draw * len(legal))] for legal, draw in zip(lists, uniforms, strict=True)]
-        return FakeChoice(np.array(chosen, np.int32))
+            return choice_of([legal.max() for legal in lists])
+        return choice_of([legal[int(draw * len(legal))] for legal, draw in zip(lists, uniforms, strict=True)])
 
 
 def everyone() -> list[Player]:

@@ -98,7 +98,7 @@ def test_legal_moves_get_the_probabilities_that_the_agent_gives(
     report = export_onnx(checkpoint, tmp_path / "net.onnx")
     packed = played(range(1, 10))
     planes, (offsets, actions) = encoding.planes(packed), encoding.legal_actions(packed)
-    priors, values = load_network(checkpoint).agent.evaluate(planes, offsets, actions)
+    priors, values = load_network(checkpoint).policy.evaluate(planes, offsets, actions)
     assert priors.max() > 0.2  # weights that say something
     for first, last in ((0, 1), (1, 3), (0, 9)):
         policy, value = run(report.path, planes[first:last])
@@ -142,7 +142,7 @@ def test_the_file_says_where_it_comes_from_and_nothing_of_this_machine(trained: 
 def test_a_changed_weight_is_noticed(trained: Path, tmp_path: Path) -> None:
     report = export_onnx(trained, tmp_path / "net.onnx")
     planes = encoding.planes(np.concatenate([played(range(1, 9))] * 8))
-    network = load_network(trained).agent.network
+    network = load_network(trained).policy.network
     assert compare(report.path, network, planes).within(1e-6)
     with torch.no_grad():
         network.get_parameter("policy.conv.bias")[3] += 1e-3

@@ -5,7 +5,7 @@ UsiPlayer have modules of their own.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from keisei.core.policy_labels import ACTION_LABELS
 from keisei.evaluation.players.player import Player, Turn
 from keisei.search.alpha_beta import alpha_beta, material_moves
 from keisei.shogi import Move, ShogiGame, encoding
+
+if TYPE_CHECKING:  # it loads torch, which other players do without
+    from keisei.core.policy import Choice
 
 Actions = npt.NDArray[np.int32]
 
@@ -99,15 +102,6 @@ class AlphaBetaPlayer(Player):
         return [move for move, _ in found]
 
 
-class Choice(Protocol):
-    """What a policy has chosen."""
-
-    @property
-    def actions(self) -> Actions:
-        """One action for each position, int32 [N]."""
-        ...
-
-
 class Policy(Protocol):
     """Whatever selects actions for a batch of positions, such as a network."""
 
@@ -120,7 +114,7 @@ class Policy(Protocol):
         /,
         *,
         temperature: float,
-    ) -> Choice:
+    ) -> "Choice":
         """Return one legal action for each position.
 
         planes: float32 [N, 46, 9, 9]. offsets: int32 [N + 1] and actions: int32 [M], the legal actions.
