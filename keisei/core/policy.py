@@ -1,7 +1,7 @@
 """NetworkPolicy: a network that chooses moves. It plays; learning is PPOAgent's.
 
-In: planes and lists of legal actions. Out: actions with their log-probabilities and values, or the
-probabilities of all legal actions.
+In: positions. Out: actions with their log-probabilities and values, or the probabilities of all legal
+actions.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from keisei.core.numerics import Evaluator, Numerics, choose_numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.sparse_policy import LegalMoves, sample
 from keisei.shogi.encoding import PLANES
+from keisei.shogi.positions import Positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,46 +67,33 @@ class NetworkPolicy:
 
     @torch.inference_mode()
     def select_action(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-        uniforms: npt.NDArray[np.float64],
-        temperature: float = 1.0,
+        self, positions: Positions, uniforms: npt.NDArray[np.float64], temperature: float = 1.0
     ) -> Choice:
         """Choose a legal action in each of N positions: the one that its number in [0, 1) picks.
 
-        planes: [N, 46, 9, 9]. The legal actions of position i are actions[offsets[i]:offsets[i + 1]]. A
-        temperature below 1 sharpens the choice; 0 takes the most probable move.
+        A temperature below 1 sharpens the choice; 0 takes the most probable move.
         """
         with self.clock("inference"):
-            logits, values = self._evaluate(torch.from_numpy(planes))
+            logits, values = self._evaluate(torch.from_numpy(positions.planes))
         with self.clock("sampling"):
-            legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
+            legal = LegalMoves.of(positions, self._logit_of_action, self.device)
             log_probs = legal.log_probs(logits, temperature or 1.0).cpu()  # not every device has float64
             if temperature == 0:
                 columns = log_probs.argmax(1)
             else:
                 columns = sample(log_probs, torch.from_numpy(uniforms))
             chosen = log_probs.gather(1, columns[:, None])[:, 0]
-            return Choice(
-                actions[offsets[:-1] + columns.numpy()], chosen.float().numpy(), values.cpu().numpy()
-            )
+            actions = positions.actions[positions.offsets[:-1] + columns.numpy()]
+            return Choice(actions, chosen.float().numpy(), values.cpu().numpy())
 
     @torch.inference_mode()
-    def evaluate(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def evaluate(self, positions: Positions) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return (priors [M], values [N]): the probability of each legal action, and who stands better.
 
-        planes: [N, 46, 9, 9]. The legal actions of position i are actions[offsets[i]:offsets[i + 1]], and
-        priors has the same order; M is offsets[N]. A value is the player's to move, -1 to 1.
+        priors has the order of positions.actions. A value is the player's to move, -1 to 1.
         """
-        logits, values = self._evaluate(torch.from_numpy(planes))
-        legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
+        logits, values = self._evaluate(torch.from_numpy(positions.planes))
+        legal = LegalMoves.of(positions, self._logit_of_action, self.device)
         priors: npt.NDArray[np.float32] = legal.log_probs(logits).exp()[legal.legal].cpu().numpy()
         return priors, values.cpu().numpy()
 

@@ -22,19 +22,11 @@ from keisei.core.phase_clock import PhaseClock
 from keisei.core.policy import NetworkPolicy, shape_text
 from keisei.core.schedules import scheduled
 from keisei.core.sparse_policy import LegalMoves, entropy
-from keisei.shogi import encoding
+from keisei.shogi.positions import Positions
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for each parameter
 
 MAX_SKIPPED = 3  # updates that were not finite, in a row, after which there is no hope
-
-Decoded = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
-
-
-def decode_shogi(packed: npt.NDArray[np.uint8], threads: int) -> Decoded:
-    """Return (planes [B, 46, 9, 9], offsets [B + 1], legal actions) of packed positions [B, 104]."""
-    offsets, actions = encoding.legal_actions(packed, threads=threads)
-    return encoding.planes(packed, threads=threads), offsets, actions
 
 
 class NotFiniteError(ArithmeticError):
@@ -57,7 +49,7 @@ class PPOAgent(NetworkPolicy):
         device: str | torch.device = "cpu",
         *,
         network: nn.Module | None = None,
-        decode: Callable[[npt.NDArray[np.uint8], int], Decoded] = decode_shogi,
+        decode: Callable[[npt.NDArray[np.uint8], int], Positions] = Positions.of_packed,
         numerics: Numerics | None = None,
         clock: PhaseClock | None = None,
     ) -> None:
@@ -129,15 +121,16 @@ class PPOAgent(NetworkPolicy):
     def _gradient_step(self, minibatch: Minibatch, entropy_coef: float) -> dict[str, float] | None:
         """Take one step of the optimiser and return its metrics; None if it was not finite and not taken."""
         with self.clock("encode"):
-            planes, offsets, actions = self._decode(minibatch.packed, self._threads)
-            legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
+            positions = self._decode(minibatch.packed, self._threads)
+            legal = LegalMoves.of(positions, self._logit_of_action, self.device)
             # Where the chosen move is among the legal ones.
-            chosen = np.flatnonzero(actions == np.repeat(minibatch.actions, np.diff(offsets)))
+            moves = np.repeat(minibatch.actions, np.diff(positions.offsets))
+            chosen = np.flatnonzero(positions.actions == moves)
             if len(chosen) != len(minibatch.actions):
                 raise ValueError("the buffer has an action that is not legal in its position")
-            columns = chosen - offsets[:-1]
+            columns = chosen - positions.offsets[:-1]
         with self.clock("update"):
-            loss, metrics = self.loss(planes, legal, columns, minibatch, entropy_coef)
+            loss, metrics = self.loss(positions.planes, legal, columns, minibatch, entropy_coef)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             grad_norm = float(

@@ -117,7 +117,6 @@ class SelfPlay:
         the segment is to lie, see Segment.over; its own if there is none.
         """
         batch, seed, clock = self._batch, self.games.seed, policy.clock
-        assert batch.planes is not None
         shape = (steps, len(self.games), PACKED_BYTES)
         segment = Segment.empty(*shape) if memory is None else Segment.over(memory, *shape)
         finished: list[FinishedGame] = []
@@ -126,7 +125,7 @@ class SelfPlay:
             with clock("sampling"):
                 numbers = np.array(self.games.numbers, np.uint64)
                 chances = uniforms(seed, numbers, plies(batch.packed))
-            choice = policy.select_action(batch.planes, batch.offsets, batch.actions, chances)
+            choice = policy.select_action(batch.positions, chances)
             with clock("env"):
                 segment.packed[t] = batch.packed
                 segment.actions[t] = choice.actions
@@ -136,7 +135,7 @@ class SelfPlay:
                 segment.rewards[t] = batch.rewards
                 segment.ended[t] = batch.ended
         segment.after[:] = batch.packed
-        segment.bootstrap[:] = policy.get_value(batch.planes)
+        segment.bootstrap[:] = policy.get_value(batch.positions.planes)
         with clock("env"):
             self._renew_late_starts(finished)
         return Collected(segment, finished)

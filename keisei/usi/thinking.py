@@ -18,6 +18,7 @@ from keisei.runs.load import load_network
 from keisei.search.puct import Line, Search, SearchResult, SearchSettings
 from keisei.search.trees import NO_LIMIT
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 from keisei.usi.clock import Control
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits
@@ -79,10 +80,9 @@ class Thinker:
         return self._decision(result, options)
 
     def _by_policy(self, game: ShogiGame) -> SearchResult:
-        packed = encoding.pack([game])
-        offsets, actions = encoding.legal_actions(packed)
-        priors, values = self._evaluate(encoding.planes(packed), offsets, actions)
-        moves = [encoding.move_of(action, game.turn) for action in actions.tolist()]
+        positions = Positions.of_games([game])
+        priors, values = self._evaluate(positions)
+        moves = [encoding.move_of(action, game.turn) for action in positions.actions.tolist()]
         lines = [
             Line(move=move, visits=0, value=float(values[0]), prior=prior, pv=(move,), mate=None)
             for move, prior in zip(moves, priors.tolist(), strict=True)

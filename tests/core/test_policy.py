@@ -8,8 +8,8 @@ from learning import played_segment, positions, small_agent, small_config
 
 from keisei.core.numerics import Numerics
 from keisei.core.policy import NetworkPolicy
-from keisei.core.ppo_agent import decode_shogi
 from keisei.core.segment import Segment
+from keisei.shogi.positions import Positions
 
 
 def test_it_plays_what_the_agent_plays_once_it_has_its_weights() -> None:
@@ -24,14 +24,13 @@ def test_it_plays_what_the_agent_plays_once_it_has_its_weights() -> None:
 
 
 def test_priors_are_the_probabilities_by_which_it_chooses() -> None:
-    agent, packed = small_agent(), positions(20)
-    planes, offsets, actions = decode_shogi(packed, 1)
-    priors, values = agent.evaluate(planes, offsets, actions)
-    np.testing.assert_allclose(np.add.reduceat(priors, offsets[:-1]), 1, rtol=1e-5)
-    choice = agent.select_action(planes, offsets, actions, np.random.default_rng(1).random(len(packed)))
+    agent, some = small_agent(), Positions.of_packed(positions(20))
+    priors, values = agent.evaluate(some)
+    np.testing.assert_allclose(np.add.reduceat(priors, some.offsets[:-1]), 1, rtol=1e-5)
+    choice = agent.select_action(some, np.random.default_rng(1).random(len(some)))
     for row, action in enumerate(choice.actions):
-        own = slice(offsets[row], offsets[row + 1])
-        (prior,) = priors[own][actions[own] == action]
+        own = slice(some.offsets[row], some.offsets[row + 1])
+        (prior,) = priors[own][some.legal(row) == action]
         assert prior == pytest.approx(np.exp(choice.log_probs[row]), rel=1e-5)
     assert np.array_equal(values, choice.values)
 
