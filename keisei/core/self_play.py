@@ -14,9 +14,9 @@ import numpy as np
 from keisei.config.schema import EnvConfig
 from keisei.core.keyed_random import uniforms
 from keisei.core.policy import NetworkPolicy
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi import Outcome, ShogiGame
-from keisei.shogi.encoding import PACKED_BYTES, plies
+from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
 
@@ -117,8 +117,8 @@ class SelfPlay:
         the segment is to lie, see Segment.over; its own if there is none.
         """
         batch, seed, clock = self._batch, self.games.seed, policy.clock
-        shape = (steps, len(self.games), PACKED_BYTES)
-        segment = Segment.empty(*shape) if memory is None else Segment.over(memory, *shape)
+        shape = SegmentShape(steps, len(self.games))
+        segment = Segment.empty(shape) if memory is None else Segment.over(memory, shape)
         finished: list[FinishedGame] = []
         for t in range(steps):
             before_step()

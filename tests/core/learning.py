@@ -16,7 +16,7 @@ from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
 from keisei.core.policy import NetworkPolicy
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SelfPlay
 from keisei.core.sparse_policy import LegalMoves
 from keisei.shogi import encoding
@@ -88,7 +88,7 @@ def made_up_segment(packed: Packed, streams: int, seed: int = 0) -> Segment:
     random = np.random.default_rng(seed)
     steps = len(packed) // streams
     packed = packed[: steps * streams]
-    segment = Segment.empty(steps, streams, packed.shape[1])
+    segment = Segment.empty(SegmentShape(steps, streams, packed.shape[1]))
     segment.packed[:] = packed.reshape(segment.packed.shape)
     segment.actions[:] = random_moves(packed, seed).reshape(steps, streams)
     segment.log_probs[:] = -random.uniform(2, 5, (steps, streams))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from keisei.core.keyed_random import uniforms
 from keisei.core.policy import NetworkPolicy
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi.positions import Positions
 
 Rows = npt.NDArray[np.uint8]
@@ -169,7 +169,7 @@ class SmallSelfPlay:
 
     def rollout(self, policy: NetworkPolicy, steps: int) -> Segment:
         count = len(self.rows)
-        segment = Segment.empty(steps, count, self.rows.shape[1])
+        segment = Segment.empty(SegmentShape(steps, count, self.rows.shape[1]))
         for t in range(steps):
             chances = uniforms(self._seed, np.arange(count, dtype=np.uint64), np.full(count, self._step))
             choice = policy.select_action(self.game.decode(self.rows), chances)

@@ -22,9 +22,8 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import keep_freed_memory
 from keisei.core.numerics import Numerics
 from keisei.core.policy import NetworkPolicy
-from keisei.core.segment import Segment
+from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SelfPlay
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -88,10 +87,11 @@ class SelfPlayWorker:
         version = self._weights.refresh(self.policy.network)
         self.end.write(Word.WEIGHTS_VERSION, version)
         self.end.write(Word.STATE, Activity.PLAYING)
+        size = SegmentShape(ticket.steps, len(games)).nbytes
         memory = self.end.memory_of(ticket)
         if memory is None:
-            memory = memoryview(bytearray(Segment.size(ticket.steps, len(games), PACKED_BYTES)))
-        memory = memory[: Segment.size(ticket.steps, len(games), PACKED_BYTES)]
+            memory = memoryview(bytearray(size))
+        memory = memory[:size]
         self.policy.clock.lap()
         self._stepped_at = 0
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
