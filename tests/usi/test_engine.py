@@ -10,6 +10,7 @@ import pytest
 from usi_talk import PATIENCE, Conversation, quick_talk, talk
 
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 pytest_plugins = ["usi_fixtures"]
 
@@ -240,12 +241,11 @@ def test_multipv_tells_that_many_lines_best_first(engine: Conversation) -> None:
 def test_the_policy_alone_plays_its_most_probable_move(engine: Conversation, checkpoint: Path) -> None:
     from keisei.runs.load import load_network
 
-    game = ShogiGame(max_moves=load_network(checkpoint).agent.config.env.max_moves)
+    game = ShogiGame(max_moves=load_network(checkpoint).policy.config.env.max_moves)
     game.push("2g2f")
-    packed = encoding.pack([game])
-    offsets, actions = encoding.legal_actions(packed)
-    priors, values = load_network(checkpoint).agent.evaluate(encoding.planes(packed), offsets, actions)
-    best = encoding.move_of(int(actions[priors.argmax()]), game.turn)
+    positions = Positions.of_games([game])
+    priors, values = load_network(checkpoint).policy.evaluate(positions)
+    best = encoding.move_of(int(positions.actions[priors.argmax()]), game.turn)
     engine.say(
         "setoption name Policy value true", "setoption name MultiPV value 2", "position startpos moves 2g2f"
     )
