@@ -160,7 +160,7 @@ def test_it_shows_its_games_before_the_first_reset() -> None:
 
 def test_a_reset_of_some_games_is_refused() -> None:
     env = ShogiVectorEnv(2)
-    with pytest.raises(ValueError, match="reset_mask is of no use here"):
+    with pytest.raises(ValueError, match="reset_mask is not supported"):
         env.reset(options={"reset_mask": np.array([True, False])})
 
 

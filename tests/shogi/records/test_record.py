@@ -110,10 +110,10 @@ def test_usi_file_is_one_line_of_moves(tmp_path: Path) -> None:
 
 def test_file_of_unknown_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "game.pgn"
-    with pytest.raises(NotationError, match=r"unknown kind of record 'game\.pgn'"):
+    with pytest.raises(NotationError, match=r"unknown record format 'game\.pgn'"):
         write_record(path, EXCHANGE)
     assert not path.exists()
-    with pytest.raises(NotationError, match=r"unknown kind of record 'game\.pgn'"):
+    with pytest.raises(NotationError, match=r"unknown record format 'game\.pgn'"):
         read_record(path)
 
 
