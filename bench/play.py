@@ -99,9 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "checkpoint", nargs="?", help="a run or a checkpoint; default: an untrained network"
-    )
+    parser.add_argument("checkpoint", nargs="?", help="a run or a checkpoint; default: an untrained network")
     parser.add_argument("--threads", type=int, default=1, help="threads for the network")
     arguments = parser.parse_args()
     where = arguments.checkpoint

@@ -176,7 +176,7 @@ def _checked_outcome(game: ShogiGame, claimed: Outcome | None) -> Outcome | None
     if shown is None and claimed and claimed.reason in _SHOWN_BY_POSITION:
         fault = "but the position does not show it"
     elif shown is None and claimed and claimed.reason == Reason.DECLARATION and not game.can_declare():
-        fault = "but the side to move has no right to declare"
+        fault = "but the side to move may not declare"
     elif shown and claimed and {shown.reason, claimed.reason} <= _REPETITIONS:
         return shown
     elif shown and claimed and claimed.winner != shown.winner:

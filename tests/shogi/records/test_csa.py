@@ -1,4 +1,4 @@
-"""CSA records, read and written, against texts by hand."""
+"""Reading and writing CSA records, against hand-written texts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""KIF records, read and written, against texts by hand."""
+"""Reading and writing KIF records, against hand-written texts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -365,7 +365,7 @@ def test_kif_times_of_days_are_read_back() -> None:
 
 
 def test_kif_line_of_endless_spaces_is_refused_at_once() -> None:
-    """A careless pattern would look for the time at every one of them."""
+    """A careless regex would try to match the time at every one of them."""
     for tail in (" (0:00)" + " " * 50_000 + "x", "(0:00/" * 10_000):
         with pytest.raises(NotationError, match="expected a move such as"):
             read_kif("   1 ７六歩(77)" + tail)
