@@ -61,7 +61,7 @@ def alpha_beta_speed(depth: int, threads: int) -> str:
 
 
 def search_speed(agent: PPOAgent, games: int, leaves: int) -> str:
-    """Search so many games at once for some seconds."""
+    """Search this many games at once for a few seconds."""
     search = Search(middle_games(games), agent.evaluate, settings=SearchSettings(leaves=leaves))
     search.run(visits=8)
     before, begin = sum(search.result(i).visits for i in range(games)), time.perf_counter()

@@ -1,8 +1,8 @@
 """ShogiVectorEnv: the native vector of games as a gymnasium.vector.VectorEnv.
 
 Self-play in every slot: an observation belongs to the side to move, a reward to the side that has just moved.
-When a game ends, the next one begins in the same step (AutoresetMode.SAME_STEP); its last observation and
-result are in the infos.
+When a game ends, the next one begins in the same step (AutoresetMode.SAME_STEP); the infos have the finished
+game's last observation and result.
 """
 
 from collections.abc import Sequence

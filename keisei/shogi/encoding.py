@@ -60,7 +60,7 @@ def pack(games: Sequence[ShogiGame]) -> Packed:
 def pack_sfens(sfens: Sequence[str], *, max_moves: int | None = 512) -> Packed:
     """Return packed positions, uint8 [N, 104], with this maximum length and no earlier occurrences."""
     if isinstance(sfens, str):
-        raise ValueError(f"sfens is the text {sfens!r}, expected a list of SFENs")
+        raise ValueError(f"sfens is the string {sfens!r}, expected a list of SFENs")
     out = np.empty((len(sfens), PACKED_BYTES), np.uint8)
     _native.pack_sfens(list(sfens), max_moves, out)
     return out

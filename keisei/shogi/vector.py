@@ -125,7 +125,7 @@ class VectorGames(_native.VectorGames):
         stride: int | None = None,
     ) -> None:
         if isinstance(starts, str):
-            raise ValueError(f"starts is the text {starts!r}, expected a list of SFENs")
+            raise ValueError(f"starts is the string {starts!r}, expected a list of SFENs")
         super().__init__(
             _integer("count", count),
             threads=_integer("threads", threads),
@@ -155,7 +155,7 @@ class VectorGames(_native.VectorGames):
         For training on endings. Such a game begins without random moves; `save()` keeps the positions.
         """
         if isinstance(sfens, str):
-            raise ValueError(f"late starts is the text {sfens!r}, expected a list of SFENs")
+            raise ValueError(f"late starts is the string {sfens!r}, expected a list of SFENs")
         self._set_late_starts(list(sfens), float(share))
 
     def observe(self, out: Batch) -> None:

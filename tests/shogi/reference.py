@@ -197,7 +197,7 @@ def after_move(position: Position, usi: str) -> Position:
 
 
 def board_moves(position: Position) -> Iterator[str]:
-    """Return every move of a piece on the board, even if it leaves its own king in check."""
+    """Yield every move of a piece on the board, even if it leaves its own king in check."""
     side = position.side
     for start, piece in position.board.items():
         if side_of(piece) != side:
@@ -213,7 +213,7 @@ def board_moves(position: Position) -> Iterator[str]:
 
 
 def drops(position: Position) -> Iterator[str]:
-    """Return every drop, even if it leaves its own king in check or is a pawn-drop mate."""
+    """Yield every drop, even if it leaves its own king in check or is a pawn-drop mate."""
     side = position.side
     own_pawn = owned_by(side, "P")
     files_with_pawn = [file for (file, _), piece in position.board.items() if piece == own_pawn]

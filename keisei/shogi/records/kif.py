@@ -265,7 +265,7 @@ class _Reader:
             raise NotationError("expected a move such as ７六歩(77), ５五角打 or 投了")
         file, rank, same, name, promotion, drop, from_file, from_rank = match.groups()
         if same and not self._last_square:
-            raise NotationError("同 without a move before")
+            raise NotationError("同 without a previous move")
         to = self._last_square if same else f"{_digit(file)}{RANKS[KANJI_NUMBERS.index(rank) - 1]}"
         piece = _PIECE_OF_NAME[name]
         if drop:

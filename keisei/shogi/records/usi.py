@@ -29,7 +29,7 @@ def read_usi_games(data: str | bytes) -> list[GameRecord]:
 def read_usi(line: str) -> GameRecord:
     """Read a position line (with or without `position`) and check every move against the rules."""
     if not line.isascii():
-        raise NotationError(f"bad usi position {line[:200]!r}: expected ascii letters only")
+        raise NotationError(f"bad usi position {line[:200]!r}: expected ascii characters only")
     words = line.split()
     if words[:1] == ["position"]:
         words = words[1:]

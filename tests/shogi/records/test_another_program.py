@@ -27,7 +27,7 @@ GAMES = [(seed, ending) for seed in range(8) for ending in ENDINGS]
 
 
 def sample_records() -> Iterator[GameRecord]:
-    """Return random games with every ending that records know, from move number 1: rsshogi knows no other."""
+    """Yield random games with every ending that records know, from move number 1: rsshogi knows no other."""
     comments = {0: "a\nb"}
     declared = Outcome(BLACK, Reason.DECLARATION)
     yield GameRecord((), DECLARABLE, "Black", "White", declared, comments)
