@@ -125,7 +125,7 @@ def test_half_a_letter_is_a_notation_error() -> None:
         ShogiGame().piece_at,
         lambda text: perft(text, 1),
     ):
-        with pytest.raises(NotationError, match="half a unicode letter"):
+        with pytest.raises(NotationError, match="lone surrogate"):
             read(half)
 
 
