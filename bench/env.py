@@ -1,9 +1,9 @@
-"""python bench/env.py [--rounds 5]: steps a second of the vector of games, beside other environments.
+"""python bench/env.py [--rounds 5]: steps per second of the vector of games and of other environments.
 
-A step is a random legal move in one game: observation, legal actions, choice, move, the end of the game
-decided (mate, repetition, perpetual check, declaration, length), and the next game begun. All contestants
-take turns in every round; figures are medians, ratios are medians of the ratios within a round. Peers that
-are not installed are named and left out; what each of them does and decides is in bench/peers.py.
+A step is a random legal move in one game: observation, legal actions, choice, move, the end-of-game checks
+(mate, repetition, perpetual check, declaration, length) and, if needed, a restart. All contestants take turns
+in every round; figures are medians, ratios are medians of the ratios within a round. Peers that are not
+installed are named and skipped; bench/peers.py says what each of them does and decides.
 """
 
 import functools
@@ -28,7 +28,7 @@ MAX_MOVES = 500
 
 
 class RandomPlayers:
-    """A uniform choice among the legal actions of every game, in numpy and without allocation."""
+    """Players that choose uniformly among the legal actions of every game, in numpy without allocation."""
 
     def __init__(self, count: int) -> None:
         self._random = np.random.default_rng(1)
@@ -46,7 +46,7 @@ class RandomPlayers:
 
 
 def keisei_games(count: int, threads: int = 1, *, planes: bool = True, mask: bool = False) -> float:
-    """Steps a second of VectorGames."""
+    """Return steps per second of VectorGames."""
     games = VectorGames(count, threads=threads, seed=1, max_moves=MAX_MOVES)
     batch, players = Batch.empty(count, planes=planes, mask=mask), RandomPlayers(count)
     games.observe(batch)
@@ -57,7 +57,7 @@ def keisei_games(count: int, threads: int = 1, *, planes: bool = True, mask: boo
 
 
 def gymnasium_vector(count: int, copy: bool) -> float:
-    """Steps a second of ShogiVectorEnv."""
+    """Return steps per second of ShogiVectorEnv."""
     env, players = ShogiVectorEnv(count, copy=copy, max_moves=MAX_MOVES), RandomPlayers(count)
     env.reset(seed=1)
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def gymnasium_vector(count: int, copy: bool) -> float:
 
 
 def gymnasium_single() -> float:
-    """Steps a second of ShogiEnv, with the dense mask in its info."""
+    """Return steps per second of ShogiEnv, with the dense mask in its info."""
     env, choose, steps = ShogiEnv(max_moves=MAX_MOVES), random.Random(1).random, 20_000
     _, info = env.reset(seed=1)
     start = time.perf_counter()
@@ -80,7 +80,7 @@ def gymnasium_single() -> float:
 
 
 def encode(count: int, what: str) -> float:
-    """Packed positions a second turned into planes or legal actions."""
+    """Return packed positions per second turned into planes or legal actions."""
     games, batch, players = VectorGames(64, seed=1), Batch.empty(64, planes=False), RandomPlayers(64)
     games.observe(batch)
     rows = []
@@ -100,13 +100,13 @@ def encode(count: int, what: str) -> float:
 
 
 def resident_megabytes() -> float:
-    """Memory of this process."""
+    """Return the memory used by this process."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def report_memory() -> None:
-    """Play ten million steps and tell how much memory the last nine take."""
+    """Play ten million steps and print the memory in use after the first million and at the end."""
     games = VectorGames(64, seed=1, max_moves=MAX_MOVES)
     batch, players = Batch.empty(64), RandomPlayers(64)
     games.observe(batch)
@@ -116,17 +116,17 @@ def report_memory() -> None:
         legal += int(batch.offsets[-1])
         if step * 64 in (1_000_000, 10_000_000):
             sizes.append(resident_megabytes())
-    print(f"\nmemory after 1 and after 10 million steps: {sizes[0]:.1f} and {sizes[-1]:.1f} MB")
+    print(f"\nmemory after 1 and 10 million steps: {sizes[0]:.1f} and {sizes[-1]:.1f} MB")
     actions = legal / (10_000_000 // 64 * 64)
     planes, mask = encoding.PLANES * 81 * 4, encoding.ACTIONS
     print(
-        f"bytes a step: packed position {encoding.PACKED_BYTES}, planes {planes:,}, dense mask {mask:,}; "
+        f"bytes per step: packed position {encoding.PACKED_BYTES}, planes {planes:,}, dense mask {mask:,}; "
         f"legal actions {4 * actions:.0f} ({actions:.1f} of them)"
     )
 
 
 def peer_run(peer: Peer) -> float:
-    """Steps a second of a peer."""
+    """Return steps per second of a peer."""
     return peer.play(peer.steps, MAX_MOVES, 1)
 
 
@@ -138,7 +138,7 @@ def main() -> None:
         if peer.installed():
             against_peers[name] = functools.partial(peer_run, peer)
         else:
-            print(f"{name} is not installed: left out (pip install {peer.install})")
+            print(f"{name} is not installed: skipped (pip install {peer.install})")
     ours: Contenders = {
         "keisei, 64 games, one thread, planes": lambda: keisei_games(64),
         "keisei, the same, two threads": lambda: keisei_games(64, 2),
@@ -161,7 +161,7 @@ def main() -> None:
     for name, peer in PEERS.items():
         if name in against_peers:
             print(f"  {name}: {peer.output}; decides {peer.rules}")
-    report("random play, our own ways", "steps/s", ours, rounds)
+    report("random play, our own interfaces", "steps/s", ours, rounds)
     report("random play, more games", "steps/s", many_games, rounds)
     report("packed positions decoded, one thread", "positions/s", batches, rounds)
     report_memory()

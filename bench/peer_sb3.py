@@ -20,7 +20,7 @@ from keisei.shogi.vector import Batch, VectorGames
 
 
 class Games(VecEnv):
-    """VectorGames as stable-baselines3 sees environments; nothing between them that would cost time."""
+    """VectorGames behind stable-baselines3's interface, with nothing in between that costs time."""
 
     def __init__(self, count: int, max_moves: int) -> None:
         space = gymnasium.spaces.Box(0, 1, (PLANES, 9, 9), np.float32)
@@ -35,7 +35,7 @@ class Games(VecEnv):
         return self._planes.copy()
 
     def step_async(self, actions: Any) -> None:
-        """Take the actions."""
+        """Store the actions."""
         self._actions = actions.astype(np.int32)
 
     def step_wait(self) -> Any:
@@ -45,25 +45,25 @@ class Games(VecEnv):
         return self._planes.copy(), self._batch.rewards.copy(), self._batch.ended.copy(), infos
 
     def env_method(self, method_name: str, *_args: Any, **_options: Any) -> list[Any]:
-        """Return the masks, the one thing that MaskablePPO asks for."""
+        """Return the masks, the only thing MaskablePPO asks for."""
         assert method_name == "action_masks"
         assert self._batch.mask is not None
         return list(self._batch.mask)
 
     def has_attr(self, attr_name: str) -> bool:
-        """Tell that there are masks."""
+        """Return True for masks only."""
         return attr_name == "action_masks"
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:  # noqa: ARG002
-        """Tell that nothing is drawn."""
+        """Return None for every game: nothing is rendered."""
         return [None] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse."""
+        """Raise: not supported."""
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:  # noqa: ARG002
-        """Tell that nothing is wrapped."""
+        """Return False for every game: nothing is wrapped."""
         return [False] * self.num_envs
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class Games(VecEnv):
 
 
 class Policy(MaskableActorCriticPolicy):
-    """Our network in the place of theirs: its 2,187 logits are spread to the 13,527 actions."""
+    """A policy with our network in place of theirs: 2,187 logits are expanded to 13,527 actions."""
 
     config: AppConfig  # set by maskable_ppo
 

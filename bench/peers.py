@@ -1,9 +1,9 @@
-"""The shogi environments a Python user could pick instead of ours: random play with each of them.
+"""Random play with the shogi environments a Python user could pick instead of ours.
 
-Every function plays that many steps of uniformly random legal moves and returns steps a second. A step holds
-what an agent needs: observation planes, a dense mask of the legal actions, a choice, the move, the question
-whether the game is over, and the restart. Imports, tables and compilation are not timed. One thread each.
-Peers are optional and imported on use; cshogi is under the GPL and serves for comparison only.
+Every function plays the given number of uniformly random legal moves and returns steps per second. A step
+includes what an agent needs: observation planes, a dense mask of legal actions, a choice, the move, the
+end-of-game check, and the restart. Imports, tables and compilation are not timed. One thread each.
+Peers are optional and imported on use; cshogi is under the GPL and used for comparison only.
 """
 
 import functools
@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 CSHOGI_PLANES = 104  # 14 kinds of piece and up to 38 pieces in hand, for each side
-CSHOGI_LABELS = 2187  # 27 directions and drops × 81 squares; envpool numbers them alike
-CSHOGI_MOVE = 0x7FFF  # the part of a move that its label follows from: target, origin, promotion
+CSHOGI_LABELS = 2187  # 27 directions and drops × 81 squares; envpool numbers them the same way
+CSHOGI_MOVE = 0x7FFF  # the part of a move that determines its label: target, origin, promotion
 
 
 @functools.cache
 def cshogi_labels() -> tuple[list[int], list[int]]:
-    """For each side the action of a move, by the move's low 15 bits."""
+    """Return for each side the action of a move, indexed by the move's low 15 bits."""
     label_of = importlib.import_module("cshogi.dlshogi").make_move_label
     sides: tuple[list[int], list[int]] = ([0] * (CSHOGI_MOVE + 1), [0] * (CSHOGI_MOVE + 1))
-    shared = list(range(CSHOGI_LABELS))  # one int object for each label keeps the tables in the cache
+    shared = list(range(CSHOGI_LABELS))  # one int object per label keeps the tables in the cache
     for turn, labels in enumerate(sides):
         for origin in range(81 + 7):  # a square, or past the board a kind of piece to drop
             for target in range(81):
@@ -38,12 +38,12 @@ def cshogi_labels() -> tuple[list[int], list[int]]:
 
 
 def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
-    """One game at a time, the fastest of several loops: cshogi's planes, a bytearray mask filled by table."""
+    """Play one game at a time in the fastest of several loops: cshogi's planes, a mask filled by table."""
     cshogi, np = importlib.import_module("cshogi"), importlib.import_module("numpy")
     board, choose, labels = cshogi.Board(), random.Random(seed).random, cshogi_labels()
     planes = np.zeros((CSHOGI_PLANES, 9, 9), np.float32)
     plane_bytes = planes.reshape(-1).view(np.uint8)  # np.fill is four times as fast on bytes as on floats
-    write_planes = board.piece_planes, board.piece_planes_rotate  # as black or white sees them; ones only
+    write_planes = board.piece_planes, board.piece_planes_rotate  # as each side sees them; writes ones only
     mask, no_moves = bytearray(CSHOGI_LABELS), bytes(CSHOGI_LABELS)  # np.frombuffer(mask, bool) is the array
     first = board.zobrist_hash()
     seen, plies, played = {first: 1}, 0, 0
@@ -61,7 +61,7 @@ def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
             board.push(moves[int(choose() * len(moves))])
             played, plies, position = played + 1, plies + 1, board.zobrist_hash()
             seen[position] = times = seen.get(position, 0) + 1
-            if times == 4:  # is_draw() speaks up at the second time, but tells whose perpetual check it was
+            if times == 4:  # is_draw() already reports the second, but knows whose perpetual check it was
                 over = board.is_draw() != cshogi.NOT_REPETITION
             over = over or plies >= max_moves
         if over:
@@ -71,7 +71,7 @@ def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
 
 
 def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> float:
-    """One game at a time as dlshogi's readers write it: its input features, and its labels one by one."""
+    """Play one game at a time the way dlshogi's readers do: its input features, its labels one by one."""
     cshogi, np = importlib.import_module("cshogi"), importlib.import_module("numpy")
     dlshogi = importlib.import_module("cshogi.dlshogi")
     board, choose = cshogi.Board(), random.Random(seed).random
@@ -96,7 +96,7 @@ def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> float:
 
 
 def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
-    """One game at a time; its observer writes into one array, the mask is filled from legal_actions()."""
+    """Play one game at a time; its observer writes into one array, the mask comes from legal_actions()."""
     pyspiel = importlib.import_module("pyspiel")
     observation = importlib.import_module("open_spiel.python.observation")
     game, choose = pyspiel.load_game("shogi"), random.Random(seed).random
@@ -118,7 +118,7 @@ def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
 
 
 def envpool_loop(steps: int, _max_moves: int, seed: int, envs: int = 16) -> float:
-    """A synchronous pool with one worker thread; games end at its own limit of 512 moves."""
+    """Play a synchronous pool with one worker thread; games end at its own limit of 512 moves."""
     envpool, np = importlib.import_module("envpool"), importlib.import_module("numpy")
     pool = envpool.make("Shogi-v1", env_type="gymnasium", num_envs=envs, num_threads=1, seed=seed)
     choose, restarts = np.random.default_rng(seed), 0
@@ -129,13 +129,13 @@ def envpool_loop(steps: int, _max_moves: int, seed: int, envs: int = 16) -> floa
         picks = counts.cumsum() - counts + (choose.random(envs) * counts).astype(np.intp)
         _, _, terminated, truncated, info = pool.step((legal[picks] % mask.shape[1]).astype(np.int32))
         mask = info["legal_action_mask"]
-        restarts += np.count_nonzero(terminated | truncated)  # the next step of these plays no move
+        restarts += np.count_nonzero(terminated | truncated)  # their next step plays no move
     return float((rounds * envs - restarts) / (time.perf_counter() - start))
 
 
 @functools.cache
 def pgx_play(envs: int, max_moves: int) -> tuple[Any, Any]:
-    """Fresh states of a seed, and a compiled step with the choice before it and the restart after it."""
+    """Return compiled functions: fresh states from a seed, and a step with choice and restart."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("NPROC", "1")  # XLA's threads; read once, when jax starts
     jax, pgx = importlib.import_module("jax"), importlib.import_module("pgx")
@@ -160,7 +160,7 @@ def pgx_play(envs: int, max_moves: int) -> tuple[Any, Any]:
 
 
 def pgx_loop(steps: int, max_moves: int, seed: int, envs: int = 8) -> float:
-    """A compiled batch on the CPU, where bigger ones are slower; at most 512 moves a game."""
+    """Play a compiled batch on the CPU, where bigger ones are slower; at most 512 moves per game."""
     init, play = pgx_play(envs, max_moves)
     jax = importlib.import_module("jax")
     fresh, rounds = init(seed), max(1, steps // envs)
@@ -174,17 +174,17 @@ def pgx_loop(steps: int, max_moves: int, seed: int, envs: int = 8) -> float:
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer: what to look for and install, how to run it, and what its figure stands for."""
+    """A peer: the module to look for, what to install, how to run it, and what its figure covers."""
 
     module: str
     install: str
-    play: Callable[[int, int, int], float]  # steps, max_moves, seed → steps a second
+    play: Callable[[int, int, int], float]  # steps, max_moves, seed → steps per second
     steps: int  # about a second's worth on one core
     output: str
     rules: str
 
     def installed(self) -> bool:
-        """Tell whether the peer can be imported, without importing it."""
+        """Return whether the peer can be imported, without importing it."""
         return importlib.util.find_spec(self.module) is not None
 
 
@@ -202,7 +202,7 @@ PEERS: dict[str, Peer] = {
     "open_spiel": Peer(
         "pyspiel", "open_spiel", open_spiel_loop, 50_000,
         "45×9×9 float32, 13,689 actions",
-        "mate, fourfold repetition with perpetual check, length, its own rules of entered kings",
+        "mate, fourfold repetition with perpetual check, length, its own entering-king rules",
     ),
     "envpool": Peer(
         "envpool", "envpool", envpool_loop, 2_000,

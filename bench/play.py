@@ -1,8 +1,8 @@
 """Speed of play: GOMP_SPINCOUNT=5000 python bench/play.py [RUN_OR_CHECKPOINT]
 
-200 games of the network against the random player, alpha-beta's moves a second by depth, visits a second of
-the search for one game and for many, and how soon the USI engine answers. Without a checkpoint the default
-network plays with the weights that it begins with: a move takes as long, a game may take longer.
+200 games of the network against the random player, alpha-beta's moves per second by depth, the search's
+visits per second for one game and for many, and the USI engine's start-up time. Without a checkpoint the
+default network plays untrained: a move takes just as long, a game may take longer.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from keisei.training.trainer import Trainer
 
 
 def middle_games(count: int, first_ply: int = 40) -> list[ShogiGame]:
-    """Return games of alpha-beta players at depth 1, each after 40 moves or a few more."""
+    """Return games between depth-1 alpha-beta players, each after 40 or more moves."""
     games = [ShogiGame() for _ in range(count)]
     player = AlphaBetaPlayer(1, seed=1)
     for number, game in enumerate(games):
@@ -51,7 +51,7 @@ def match_with_random(policy: NetworkPolicy) -> str:
 
 
 def alpha_beta_speed(depth: int, threads: int) -> str:
-    """Let alpha-beta choose in middle games for some seconds."""
+    """Measure alpha-beta in middle games for a few seconds."""
     turns = [Turn(game, number) for number, game in enumerate(middle_games(32))]
     player = AlphaBetaPlayer(depth, seed=1, threads=threads)
     begin, moves = time.perf_counter(), 0
@@ -61,7 +61,7 @@ def alpha_beta_speed(depth: int, threads: int) -> str:
 
 
 def search_speed(policy: NetworkPolicy, games: int, leaves: int) -> str:
-    """Search so many games at once for some seconds."""
+    """Search this many games at once for a few seconds."""
     search = Search(middle_games(games), policy.evaluate, settings=SearchSettings(leaves=leaves))
     search.run(visits=8)
     before, begin = sum(search.result(i).visits for i in range(games)), time.perf_counter()
@@ -88,7 +88,7 @@ def usi_start(checkpoint: Path) -> str:
 
 
 def untrained(folder: Path) -> Path:
-    """Write a checkpoint of the default network as training would begin with it."""
+    """Write a checkpoint of the default network as it is before training."""
     config = AppConfig()
     trainer = Trainer(config, torch.device("cpu"))
     return save_checkpoint(folder, trainer.snapshot([SelfPlay.begin(config.env, games=1, seed=1).save()]))
@@ -99,10 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "checkpoint", nargs="?", help="a run or a checkpoint; the untrained network if not given"
-    )
-    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("checkpoint", nargs="?", help="a run or a checkpoint; default: an untrained network")
+    parser.add_argument("--threads", type=int, default=1, help="threads for the network")
     arguments = parser.parse_args()
     where = arguments.checkpoint
     keep_freed_memory()

@@ -1,8 +1,8 @@
 """python bench/rules.py [--rounds 5]: speed of the rules, side by side with other engines.
 
 Every round runs all contestants one after the other, so that load on the machine hits all of them; figures
-are medians, ratios are medians of the ratios within a round. Peers that are not installed are named and left
-out: cshogi and rsshogi (Python loops), fairy-stockfish (perft, a separate process).
+are medians, ratios are medians of the ratios within a round. Peers: cshogi and rsshogi (Python loops) and
+fairy-stockfish (perft, a separate process); those not installed are named and skipped.
 One thread.
 """
 
@@ -24,7 +24,7 @@ GAMES, PLIES = 60, 200
 
 
 def keisei_perft(write_last: bool) -> float:
-    """Million nodes a second from the start position."""
+    """Return million nodes per second from the start position."""
     start = time.perf_counter()
     assert _native.perft(START_SFEN, PERFT_DEPTH, write_last) == PERFT_NODES
     return PERFT_NODES / (time.perf_counter() - start) / 1e6
@@ -46,10 +46,10 @@ class FairyStockfish:
         for line in self._process.stdout:
             if line.startswith(until):
                 return line
-        raise RuntimeError(f"fairy-stockfish ended before it said {until!r}")
+        raise RuntimeError(f"fairy-stockfish exited before it printed {until!r}")
 
     def perft(self) -> float:
-        """Million nodes a second; it writes the last ply's moves down."""
+        """Return million nodes per second; it writes out the last ply's moves."""
         start = time.perf_counter()
         nodes = int(self._ask(f"go perft {PERFT_DEPTH}", "Nodes searched").split()[-1])
         assert nodes == PERFT_NODES
@@ -57,7 +57,7 @@ class FairyStockfish:
 
 
 def keisei_loop() -> float:
-    """Moves a second of random play; repetition, mate and length are decided at every move."""
+    """Return moves per second of random play; repetition, mate and length are checked at every move."""
     choose, moves_played = random.Random(1), 0
     start = time.perf_counter()
     for _ in range(GAMES):
@@ -69,7 +69,7 @@ def keisei_loop() -> float:
 
 
 def cshogi_loop() -> float:
-    """The same with cshogi, which is not asked about repetition."""
+    """Do the same with cshogi, without checking for repetition."""
     cshogi = importlib.import_module("cshogi")
     choose, moves_played = random.Random(1), 0
     start = time.perf_counter()
@@ -85,7 +85,7 @@ def cshogi_loop() -> float:
 
 
 def rsshogi_loop() -> float:
-    """The same with rsshogi, which is not asked about repetition."""
+    """Do the same with rsshogi, without checking for repetition."""
     core = importlib.import_module("rsshogi.core")
     choose, moves_played = random.Random(1), 0
     start = time.perf_counter()
@@ -101,7 +101,7 @@ def rsshogi_loop() -> float:
 
 
 def keisei_copy(plies: int) -> float:
-    """Copies a second of a game with so many moves."""
+    """Return copies per second of a game with this many moves."""
     choose, game = random.Random(2), ShogiGame()
     while len(game.history) < plies:
         game.push(choose.choice(game.legal_moves()))
@@ -112,11 +112,11 @@ def keisei_copy(plies: int) -> float:
 
 
 def installed(module: str) -> bool:
-    """Tell whether a peer can be imported; say so if not."""
+    """Return whether a peer can be imported; print a line if not."""
     try:
         importlib.import_module(module)
     except ImportError:
-        print(f"{module} is not installed: left out (pip install {module})")
+        print(f"{module} is not installed: skipped (pip install {module})")
         return False
     return True
 
@@ -126,13 +126,13 @@ def main() -> None:
     rounds = rounds_from_arguments(__doc__)
 
     counting: Contenders = {
-        "keisei, last ply written down": lambda: keisei_perft(True),
+        "keisei, last ply written out": lambda: keisei_perft(True),
         "keisei, last ply only counted": lambda: keisei_perft(False),
     }
     if path := shutil.which("fairy-stockfish") or shutil.which("fairy-stockfish", path="/usr/games"):
-        counting["fairy-stockfish, written down"] = FairyStockfish(path).perft
+        counting["fairy-stockfish, written out"] = FairyStockfish(path).perft
     else:
-        print("fairy-stockfish is not installed: left out (apt-get install fairy-stockfish)")
+        print("fairy-stockfish is not installed: skipped (apt-get install fairy-stockfish)")
     playing: Contenders = {"keisei": keisei_loop}
     if installed("cshogi"):
         playing["cshogi"] = cshogi_loop
@@ -147,7 +147,7 @@ def main() -> None:
     report("random play from Python: legal_moves() and push()", "moves/s", playing, rounds)
     report("copy() of a game", "copies/s", copying, rounds)
     game = ShogiGame()
-    print(f"\na game object holds {sys.getsizeof(game):,} bytes with room for {game.max_moves} moves")
+    print(f"\na game object takes {sys.getsizeof(game):,} bytes, with room for {game.max_moves} moves")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ import argparse
 import statistics
 from collections.abc import Callable
 
-# Name → figure per second; the others are compared with the first.
+# Name → a function that returns a rate per second; the others are compared with the first.
 Contenders = dict[str, Callable[[], float]]
 
 
 def report(title: str, unit: str, contenders: Contenders, rounds: int) -> None:
-    """Run a contenders and print a line for each: its median, and the median of the ratios within a round."""
+    """Run the contenders and print a line for each: its median, and the median ratio within a round."""
     results: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -30,7 +30,7 @@ def report(title: str, unit: str, contenders: Contenders, rounds: int) -> None:
 
 
 def rounds_from_arguments(description: str | None) -> int:
-    """Return --rounds of the command line."""
+    """Return --rounds from the command line."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,14 +1,13 @@
 """End-to-end speed of training in one process: python bench/train.py --rounds 5
 
-Every contestant takes turns, an epoch of 4,096 moves at a time: 64 games of 64 moves, minibatches of 256, one
+The contestants take turns, an epoch of 4,096 moves at a time: 64 games of 64 moves, minibatches of 256, one
 pass.
 
-network alone: the passes of that epoch with nothing around them, that is forward passes over 64 positions
-    and, over 256, forward, backward and Adam. What training takes longer than that is the share outside the
-    network.
-MaskablePPO: sb3-contrib's, with the same network, the same numbers, and our own vector of games behind
-    stable-baselines3's interface (pip install sb3-contrib). Its advantages are those of one player: it does
-    the same work here, and would not learn the game.
+network alone: the same epoch's network passes and nothing else: forward passes over 64 positions, and
+    forward, backward and Adam over 256. The extra time that training takes is the share outside the network.
+MaskablePPO: sb3-contrib's, with the same network and settings, and our own vector of games behind
+    stable-baselines3's interface (pip install sb3-contrib). Its advantages are for a single player: it does
+    the same work here, but would not learn the game.
 """
 
 import statistics
@@ -35,7 +34,7 @@ NETWORKS = {"3×32": (3, 32), "4×64": (4, 64)}
 
 
 def config_of(network: str, threads: int) -> AppConfig:
-    """Return the default config with another network, in the formats that are fast on CPUs."""
+    """Return the default config with this network, in the formats that are fast on CPUs."""
     blocks, channels = NETWORKS[network]
     return AppConfig.model_validate(
         {
@@ -69,7 +68,7 @@ def training(network: str, threads: int) -> Callable[[], float]:
 
 
 def network_alone(network: str, threads: int) -> Callable[[], float]:
-    """Return a function that makes an epoch's passes of the network and returns moves per second."""
+    """Return a function that runs one epoch's network passes and returns moves per second."""
     model = model_factory(config_of(network, threads).model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     played, learned = (torch.rand(n, 46, 9, 9).to(memory_format=torch.channels_last) for n in (64, 256))
@@ -105,7 +104,7 @@ def outside(network: str, threads: int, rounds: int) -> None:
 def main() -> None:
     """Print the contests."""
     rounds = rounds_from_arguments(__doc__)
-    keep_freed_memory()  # as `keisei train` does; all contestants have it
+    keep_freed_memory()  # as `keisei train` does; for all contestants
     many = cores()
     for network in NETWORKS:
         contenders: Contenders = {

@@ -1,4 +1,4 @@
-"""Types of the native module; native/bindings*.cpp are what they describe."""
+"""Types of the native module, as defined in native/bindings*.cpp."""
 
 from collections.abc import Callable, Sequence
 from typing import final, overload

@@ -12,7 +12,7 @@ namespace {
 constexpr int INFINITE = WIN_SCORE + 1;
 constexpr uint64_t NODES_BETWEEN_STOPS = 1024;
 
-// What a move wins at once: the piece taken, which also comes into hand, and a promotion.
+// The immediate gain of a move: the captured piece, which also goes into hand, and a promotion.
 int gain(const Position& pos, Move m) {
     if (m.is_drop()) return 0;
     const PieceType taken = type_of(pos.piece_on(m.to()));
@@ -24,7 +24,7 @@ int gain(const Position& pos, Move m) {
     return won;
 }
 
-// What the side to move has more than the other, in pawns, hands included.
+// The material advantage of the side to move, in pawns, hands included.
 int material_balance(const Position& pos) {
     int balance[2] = {0, 0};
     for (Color c : {BLACK, WHITE}) {
@@ -39,14 +39,14 @@ PieceType mover(const Position& pos, Move m) { return m.is_drop() ? m.dropped() 
 struct RatedMove {
     Move move;
     int gain;
-    int rank;  // the greatest is tried first
+    int rank;  // the highest is tried first
 };
 
 struct RatedList {
     RatedMove moves[MAX_LEGAL_MOVES];
     int size = 0;
 
-    // Brings the best of what is left to place i: after a cut the rest need not be sorted.
+    // Moves the best remaining move to place i: after a cutoff the rest need not be sorted.
     RatedMove& take(int i) {
         int best = i;
         for (int j = i + 1; j < size; ++j)
@@ -56,8 +56,8 @@ struct RatedList {
     }
 };
 
-// Fails soft: a value outside of alpha to beta is a bound, and a true one. Without a table of positions: what a position
-// is worth depends on how it was reached, by the rules of repetition.
+// Fail-soft: a value outside alpha to beta is a valid bound. There is no transposition table: because of the repetition
+// rules, the value of a position depends on how it was reached.
 class Search {
 public:
     Search(const Game& game, SearchLimits limits, const std::function<bool()>& stop)
@@ -66,7 +66,7 @@ public:
     Choice choose(uint64_t seed);
 
 private:
-    // Ranks of ordering, from the top: what gains, by victim and then by attacker; killers; the rest by history.
+    // Move ordering, from the top: gains, by victim and then attacker; killers; the rest by history.
     static constexpr int GAINS = 1 << 28, KILLER = 1 << 27, MOST_HISTORY = 1 << 26;
 
     int value(int depth, int height, int balance, int alpha, int beta);
@@ -86,8 +86,8 @@ private:
     RatedList lists_[MAX_SEARCH_DEPTH];  // by height
     MoveList tactical_;
     RatedList quiet_lists_[MAX_QUIET_PLIES + 1];  // by plies left
-    Move killers_[MAX_SEARCH_DEPTH][2];             // quiet moves that cut at this height
-    int history_[2][PIECE_TYPE_SLOTS][SQUARES]{};  // how much a quiet move of this piece to this square has cut
+    Move killers_[MAX_SEARCH_DEPTH][2];             // quiet moves that caused cutoffs at this height
+    int history_[2][PIECE_TYPE_SLOTS][SQUARES]{};  // cutoff score of a quiet move of this piece to this square
 };
 
 void Search::rate(const MoveList& list, int height) {
@@ -105,7 +105,7 @@ void Search::rate(const MoveList& list, int height) {
     }
 }
 
-// A quiet move has refuted the move before it: it may do so again elsewhere.
+// A quiet move has refuted the move before it; it may do so again elsewhere.
 void Search::reward(Move m, int depth, int height) {
     if (killers_[height][0] != m) {
         killers_[height][1] = killers_[height][0];
@@ -163,7 +163,7 @@ int Search::quiet(Position& pos, int balance, int plies, int alpha, int beta) {
     for (int i = 0; i < list.size && best < beta; ++i) {
         const RatedMove m = list.take(i);
         alpha = std::max(alpha, best);
-        // The other side may leave it at that, so the move wins no more than its gain; nor do those that gain less.
+        // The opponent may stand pat, so the move wins no more than its gain; later moves gain no more.
         if (balance + m.gain <= alpha) return std::max(best, balance + m.gain);
         Undo undo;
         ++nodes_;
@@ -188,8 +188,8 @@ Choice Search::choose(uint64_t seed) {
             best = std::max(best, m.rank);
         }
     }
-    // A rank above all before it is a value, any other a bound from above: of those that may be best, the first in a
-    // random order that is.
+    // A rank above all earlier ones is an exact value, any other an upper bound. Of the moves that may be best, take
+    // the first, in random order, that is.
     RandomStream random(seed, 0);
     for (size_t left = moves.size(); left > 0 && !stopped_; --left) {
         std::swap(moves[left - 1], moves[random.below(uint32_t(left))]);

@@ -5,7 +5,7 @@
 
 namespace keisei {
 
-// Four directions in which square numbers grow, then their opposites in the same order.
+// Four directions of ascending square numbers, then their opposites in the same order.
 enum Direction : uint8_t {
     SOUTH, WEST, SOUTH_WEST, NORTH_WEST,   // +1 +9 +10 +8
     NORTH, EAST, NORTH_EAST, SOUTH_EAST,   // -1 -9 -10 -8
@@ -31,7 +31,7 @@ inline Direction direction(Square from, Square to) { return Direction(tables.dir
 // All squares from `origin` through `other` to the edge; empty if they share no line.
 inline Bitboard ray_through(Square origin, Square other) { return tables.ray[direction(origin, other)][origin]; }
 
-// The squares strictly between two squares of one line; empty if they share none.
+// The squares strictly between two squares on a line; empty if they share none.
 inline Bitboard between(Square a, Square b) {
     const Direction d = direction(a, b);
     if (d == NO_DIRECTION) return {};

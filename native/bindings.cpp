@@ -1,4 +1,4 @@
-// The Python module keisei._native. Translation only: arguments in, objects and exceptions out.
+// The Python module keisei._native: only converts arguments, results and exceptions.
 #include "bindings.h"
 
 #include <array>
@@ -12,11 +12,11 @@ std::string_view utf8(nb::handle text) {
     const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
     if (data) return {data, size_t(size)};
     PyErr_Clear();
-    throw NotationFault("text with half a unicode letter (a lone surrogate)");
+    throw NotationFault("text contains a lone surrogate (half a unicode character)");
 }
 
-// One Python object for each move that was ever shown, so that a list of moves costs no allocations of its items.
-// They live as long as the process: who plays while Python shuts down still finds them.
+// One Python object for each move ever passed to Python, so that a list of moves allocates no items.
+// They live as long as the process, so they still exist for games played while Python shuts down.
 static std::array<PyObject*, 1 << 16> move_objects{};
 
 nb::object move_object(Move m) {
@@ -40,7 +40,7 @@ Rules to_rules(std::optional<int> max_moves, std::string_view declaration) {
                           ", or None");
     for (int d = 0; d < 4; ++d)
         if (declaration == DECLARATION_NAMES[d]) return {max_moves.value_or(UNLIMITED), Declaration(d)};
-    raise_value_error("declaration '" + shown(declaration) + "' is none of '27', '24', 'try', 'off'");
+    raise_value_error("declaration is '" + shown(declaration) + "', expected '27', '24', 'try' or 'off'");
 }
 
 Kings to_kings(std::string_view name) {
@@ -84,7 +84,7 @@ nb::object piece_at(const Game& game, nb::str square) {
 }
 
 nb::dict hand_counts(const Game& game, int color) {
-    if (color != BLACK && color != WHITE) throw nb::value_error("color is neither 0 (black) nor 1 (white)");
+    if (color != BLACK && color != WHITE) throw nb::value_error("color: expected 0 (black) or 1 (white)");
     nb::dict counts;
     for (int t = ROOK; t >= PAWN; --t)
         if (const int n = game.position().hand(Color(color)).count(PieceType(t)))
@@ -109,23 +109,23 @@ uint64_t count_sequences(nb::str sfen, int depth, bool write_last, std::string_v
 void bind_errors(nb::module_& m) {
     nb::exception<NotationFault> notation(m, "NotationError", PyExc_ValueError);
     nb::exception<RulesFault> rules(m, "RulesError", PyExc_ValueError);
-    notation.attr("__doc__") = "A text that cannot be read as what it should be.";
-    rules.attr("__doc__") = "A text that can be read, or a move, that breaks the rules of shogi.";
-    notation.attr("__module__") = rules.attr("__module__") = "keisei.shogi";  // where users find them
+    notation.attr("__doc__") = "A text that cannot be parsed.";
+    rules.attr("__doc__") = "A move, or a well-formed text, that breaks the rules of shogi.";
+    notation.attr("__module__") = rules.attr("__module__") = "keisei.shogi";  // where users import them from
 }
 
 void bind_move(nb::module_& m) {
     nb::class_<Move>(m, "Move", nb::is_final(), "A move; str(move) is its USI text.")
         .def_static("from_usi", [](nb::str text) { return move_object(unwrap(parse_usi(utf8(text)))); }, "text"_a,
-                    "The move of a USI text such as 7g7f, 8h2b+ or P*5e.")
+                    "Parse a USI move such as 7g7f, 8h2b+ or P*5e.")
         .def_prop_ro("from_square", [](Move mv) -> nb::object {
             return mv.is_drop() ? nb::none() : nb::cast(square_name(mv.from()));
-        }, "Where the piece stood, such as '7g'; None for a drop.")
-        .def_prop_ro("to_square", [](Move mv) { return square_name(mv.to()); }, "Where it goes, such as '7f'.")
+        }, "The square moved from, such as '7g'; None for a drop.")
+        .def_prop_ro("to_square", [](Move mv) { return square_name(mv.to()); }, "The square moved to, such as '7f'.")
         .def_prop_ro("promotes", &Move::is_promotion, "True if the piece promotes.")
         .def_prop_ro("dropped", [](Move mv) -> nb::object {
             return mv.is_drop() ? nb::cast(std::string(1, piece_letter(mv.dropped()))) : nb::none();
-        }, "The letter of a dropped piece, P L N S G B or R; None for a move on the board.")
+        }, "The letter of the dropped piece, P L N S G B or R; None for a board move.")
         .def("__str__", [](Move mv) { return to_usi(mv); })
         .def("__repr__", [](Move mv) { return "Move.from_usi('" + to_usi(mv) + "')"; })
         .def("__hash__", [](Move mv) { return mv.code(); })
@@ -136,14 +136,14 @@ void bind_move(nb::module_& m) {
 }
 
 void bind_game(nb::module_& m) {
-    nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds the words and the drawings.")
+    nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds words and drawings.")
         .def("__init__", &init_game, "sfen"_a = nb::none(), nb::kw_only(), "max_moves"_a.none() = 512,
              "declaration"_a = "27", "kings"_a = "both")
         .def("__init__", [](Game* self, const Game& other) { new (self) Game(other); }, "other"_a)
         .def("legal_moves", [](const Game& g) {
             const MoveList& list = g.legal_moves();
             return move_list(list.moves, size_t(list.size));
-        }, "All legal moves; empty once the game is over.")
+        }, "Return all legal moves; none once the game is over.")
         .def("push", [](Game& g, nb::handle move) {
             if (const auto error = g.push(to_move(move, g))) raise(*error);
         }, "move"_a.none(), "Play a legal move, given as a Move or as its USI text.")
@@ -152,20 +152,20 @@ void bind_game(nb::module_& m) {
             nb::object last = move_object(g.move(g.moves_played() - 1));
             g.pop();
             return last;
-        }, "Take back the last move, and with it any declaration or resignation; returns the move.")
-        .def("is_check", &Game::in_check, "True if the side to move is in check.")
-        .def("can_declare", &Game::can_declare, "True if the side to move may declare a win by points now.")
+        }, "Take back and return the last move; any declaration or resignation goes with it.")
+        .def("is_check", &Game::in_check, "Return whether the side to move is in check.")
+        .def("can_declare", &Game::can_declare, "Return whether the side to move may now declare a win by points.")
         .def("declare", [](Game& g) { if (const auto error = g.declare()) raise(*error); },
-             "The side to move declares a win.")
-        .def("resign", [](Game& g) { if (const auto error = g.resign()) raise(*error); }, "The side to move resigns.")
-        .def("sfen", [](const Game& g) { return to_sfen(g.position()); }, "The position as SFEN.")
-        .def("piece_at", &piece_at, "square"_a, "The piece on a square such as '7g' in SFEN letters ('P', '+r'), or None.")
-        .def("hand", &hand_counts, "color"_a, "Pieces in hand with their numbers, such as {'R': 1, 'P': 3}.")
-        .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The position that this game began with.")
+             "Declare a win for the side to move.")
+        .def("resign", [](Game& g) { if (const auto error = g.resign()) raise(*error); }, "Resign for the side to move.")
+        .def("sfen", [](const Game& g) { return to_sfen(g.position()); }, "Return the position as SFEN.")
+        .def("piece_at", &piece_at, "square"_a, "Return the piece on a square ('7g') in SFEN letters ('P', '+r'), or None.")
+        .def("hand", &hand_counts, "color"_a, "Return the pieces in hand with their counts, such as {'R': 1, 'P': 3}.")
+        .def_prop_ro("start_sfen", [](const Game& g) { return to_sfen(g.start()); }, "The starting position of this game.")
         .def_prop_ro("ply", [](const Game& g) { return g.position().ply(); },
-                     "Moves played since move number 1, also those before this game's first position.")
+                     "Moves played since move number 1, including those before this game's starting position.")
         .def_prop_ro("max_moves", [](const Game& g) { return max_moves_object(g.rules().max_moves); },
-                     "The ply at which the game is a draw; None: no limit.")
+                     "The ply at which the game is a draw; None for no limit.")
         .def_prop_ro("declaration", [](const Game& g) { return DECLARATION_NAMES[int(g.rules().declaration)]; },
                      "The declaration rule: '27', '24', 'try' or 'off'.")
         .def_prop_ro("kings", [](const Game& g) { return KINGS_NAMES[int(g.rules().kings)]; },
@@ -175,9 +175,9 @@ void bind_game(nb::module_& m) {
             for (int i = 0; i < g.moves_played(); ++i) moves.append(move_object(g.move(i)));
             return moves;
         }, "The moves of this game, first to last.")
-        .def_prop_ro("earlier_occurrences", &Game::earlier_occurrences, "How often this position stood before: 0 to 3.")
+        .def_prop_ro("earlier_occurrences", &Game::earlier_occurrences, "Earlier occurrences of this position: 0 to 3.")
         .def_prop_ro("key", [](const Game& g) { return g.position().key(); }, "64-bit hash of board, hands and side.")
-        .def("computed_key", [](const Game& g) { return g.position().computed_key(); }, "The key from scratch, for tests.")
+        .def("computed_key", [](const Game& g) { return g.position().computed_key(); }, "Compute the key anew, for tests.")
         .def_prop_ro("_turn", [](const Game& g) { return int(g.position().side()); })
         .def("_outcome", [](const Game& g) -> nb::object {
             const std::optional<Outcome> end = g.outcome();
@@ -192,8 +192,8 @@ void bind_game(nb::module_& m) {
 using namespace keisei;
 
 NB_MODULE(_native, m) {
-    m.doc() = "The rules of shogi in C++; keisei.shogi is its face.";
-    nb::set_leak_warnings(false);  // of the move objects, which are meant to stay
+    m.doc() = "The rules of shogi in C++; use them through keisei.shogi.";
+    nb::set_leak_warnings(false);  // the move objects are meant to stay
     m.attr("START_SFEN") = nb::str(START_SFEN.data(), START_SFEN.size());
     bind_errors(m);
     bind_move(m);

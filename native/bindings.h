@@ -1,4 +1,4 @@
-// Shared by the files that make the Python module: errors, texts, moves and work without the GIL.
+// Shared by the files of the Python module: errors, text, moves and work without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -51,15 +51,15 @@ inline int checked(const char* name, int value, int lowest, int highest = INT_MA
     return value;
 }
 
-// The UTF-8 of a Python text, which lives as long as the text does.
+// The UTF-8 of a Python string; valid as long as the string.
 std::string_view utf8(nb::handle text);
 
-// The one Python object of a move.
+// The Python object of a move; there is only one.
 nb::object move_object(Move m);
 bool is_move(nb::handle object);
 nb::list move_list(const Move* begin, size_t size);
 
-// The rules by the names that Python gives them.
+// The rules by their Python names.
 inline constexpr const char* DECLARATION_NAMES[] = {"off", "27", "24", "try"};
 inline constexpr const char* KINGS_NAMES[] = {"both", "defender"};
 Rules to_rules(std::optional<int> max_moves, std::string_view declaration);
@@ -78,8 +78,8 @@ inline bool python_is_ending() {
 #endif
 }
 
-// Runs work without the GIL. A daemon thread whose work ends after Python has begun to shut down must not ask for
-// the GIL again (that would end the thread in the middle of C++ and abort the process): it sleeps until the end.
+// Runs work without the GIL. A daemon thread whose work ends while Python is shutting down must not take the GIL again
+// (that would kill the thread in the middle of C++ and abort the process): it sleeps until the process ends.
 template <class Work>
 void without_gil(Work&& work) {
     PyThreadState* thread = PyEval_SaveThread();
@@ -94,8 +94,8 @@ void without_gil(Work&& work) {
     if (error) std::rethrow_exception(error);
 }
 
-// Whether work without the GIL is to stop: it shows Python a Ctrl-C. Python tells its main thread alone of signals; any
-// other thread learns what the main thread has seen, if that is at work too.
+// Tells work without the GIL to stop on Ctrl-C. Python reports signals only to its main thread; other threads see what
+// the main thread has seen, if it takes part in the work.
 class CtrlC {
 public:
     CtrlC() {  // with the GIL
@@ -111,13 +111,13 @@ public:
         }
         return seen_;
     }
-    // After the work, with the GIL: raises what Python made of the signal.
+    // After the work, with the GIL: raises the exception that Python made of the signal.
     void rethrow() const {
         if (seen_) nb::raise_python_error();
     }
 
 private:
-    // Where another Python thread is busy, to get the GIL takes 5 ms.
+    // Taking the GIL costs 5 ms if another Python thread is busy.
     static constexpr std::chrono::milliseconds INTERVAL{50};
 
     unsigned long main_;
@@ -125,14 +125,14 @@ private:
     std::atomic<bool> seen_{false};
 };
 
-// An object of Python's with a mark for whoever uses it, so that a second thread is refused and not let into a data race.
+// An object shared with Python and marked while in use: a second thread gets an error, not a data race.
 template <class T>
 class Shared {
 public:
     class Use {
     public:
         explicit Use(Shared& shared) : shared_(shared) {
-            if (shared.broken_) throw std::runtime_error(shared.name_ + " broken off in the middle of a step");
+            if (shared.broken_) throw std::runtime_error(shared.name_ + " unusable: an earlier step failed half-way");
             if (shared.busy_.exchange(true)) throw std::runtime_error(shared.name_ + " in use by another thread");
         }
         ~Use() { shared_.busy_ = false; }
@@ -143,7 +143,7 @@ public:
         Shared& shared_;
     };
 
-    // Works without the GIL. Should it fail half-way (memory), the object is of no use any more.
+    // Runs work without the GIL. If it fails half-way (out of memory), the object becomes unusable.
     template <class Work>
     void change(Work&& work) {
         try {

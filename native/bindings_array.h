@@ -1,4 +1,4 @@
-// The arrays of a Python caller: looked at closely, and held for as long as native code uses them.
+// Arrays of a Python caller: checked, and held while native code uses them.
 #pragma once
 
 #include <climits>
@@ -22,7 +22,7 @@ inline std::string text_of(nb::handle object) {
     return std::string(utf8(text));
 }
 
-// A caller's array, held for as long as native code uses it; None is an array that is not wanted.
+// A caller's array, held while native code uses it; None means that the array is not wanted.
 template <class T>
 class Array {
 public:
@@ -30,7 +30,7 @@ public:
         if (object.is_none()) return;
         const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
         if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
-            if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();  // Ctrl-C, say
+            if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();  // such as Ctrl-C
             PyErr_Clear();
         } else if (fits(shape)) {
             return;
@@ -38,7 +38,7 @@ public:
         PyBuffer_Release(&view_);
         raise_value_error(expectation(object, name, shape, writable));
     }
-    ~Array() { PyBuffer_Release(&view_); }  // does nothing if there is none
+    ~Array() { PyBuffer_Release(&view_); }  // does nothing if there is no buffer
     Array(const Array&) = delete;
 
     T* data() const { return static_cast<T*>(view_.buf); }
@@ -64,7 +64,7 @@ private:
         if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "shape"))
             return text + text_of(object.type().attr("__name__"));
         text += text_of(object.attr("dtype")) + " of shape " + text_of(object.attr("shape"));
-        if (!nb::hasattr(object, "flags")) return text + ", without a buffer (of a torch tensor, give .numpy())";
+        if (!nb::hasattr(object, "flags")) return text + ", without a buffer (for a torch tensor, pass .numpy())";
         const nb::object facts = object.attr("flags");
         if (!nb::cast<bool>(facts.attr("c_contiguous"))) text += ", not C-contiguous";
         if (!nb::cast<bool>(facts.attr("aligned"))) text += ", not aligned";

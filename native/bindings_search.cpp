@@ -1,4 +1,4 @@
-// The search by material for Python: games in, moves out, work without the GIL on copies of the games.
+// The material search for Python. Works on copies of the games, without the GIL.
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace keisei {
 namespace {
 
-// Copies, which another Python thread cannot change meanwhile.
+// Copies that no other Python thread can change meanwhile.
 std::vector<Game> copy_games(nb::sequence games, const std::vector<uint64_t>& seeds) {
     std::vector<Game> copies;
     copies.reserve(seeds.size());
@@ -23,18 +23,18 @@ std::vector<Game> copy_games(nb::sequence games, const std::vector<uint64_t>& se
         const Game& game = *nb::inst_ptr<Game>(item);
         if (const auto end = game.outcome())
             raise_value_error("game " + std::to_string(copies.size()) + " is over, " +
-                              std::string(reason_text(end->reason)) + ", expected games with a move to choose: " +
+                              std::string(reason_text(end->reason)) + ", expected unfinished games: " +
                               to_sfen(game.position()));
         need_both_kings("game " + std::to_string(copies.size()), game.position());
         copies.push_back(game);
     }
     if (copies.size() != seeds.size())
-        raise_value_error("games are " + std::to_string(copies.size()) + " and seeds " + std::to_string(seeds.size()) +
+        raise_value_error("games: " + std::to_string(copies.size()) + ", seeds: " + std::to_string(seeds.size()) +
                           ", expected one seed for each game");
     return copies;
 }
 
-// Counts one less when it goes, also by an exception.
+// Decrements a counter when it goes out of scope, also by an exception.
 class Countdown {
 public:
     explicit Countdown(std::atomic<int>& left) : left_(left) {}
@@ -55,14 +55,14 @@ nb::list search_games(nb::sequence games, int depth, const std::vector<uint64_t>
     CtrlC stop;
     without_gil([&] {
         ThreadTeam team(std::clamp(count, 1, threads));
-        std::atomic<int> next{0};  // one game may take a hundred times as long as another: each thread takes the next
+        std::atomic<int> next{0};  // games differ in cost by a factor of 100, so each thread takes the next one
         std::atomic<int> left{count};
         team.run(team.size(), [&](int, int) {
             for (int i; (i = next++) < count && !stop();) {
                 const Countdown game(left);
                 choices[size_t(i)] = alpha_beta(copies[size_t(i)], limits, seeds[size_t(i)], std::ref(stop));
             }
-            // The main thread alone hears of Ctrl-C: it listens until the last game of the others is done.
+            // Only the main thread sees Ctrl-C: it keeps checking until the other threads are done.
             while (left > 0 && !stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         });
     });
@@ -85,9 +85,9 @@ nb::list material_moves(nb::sequence games, const std::vector<uint64_t>& seeds) 
 
 void bind_search(nb::module_& m) {
     m.def("alpha_beta", &search_games, "games"_a, "depth"_a, "seeds"_a, "threads"_a = 1, nb::kw_only(), "quiet_plies"_a = SearchLimits{}.quiet_plies,
-          "For each game one of the best moves by a search for material this deep, and its score in pawns.");
+          "Return for each game one of the best moves of a material search to this depth, and its score in pawns.");
     m.def("material_moves", &material_moves, "games"_a, "seeds"_a,
-          "For each game a move that wins at once, or else one that wins most material, whatever the reply.");
+          "Return for each game a move that wins at once, or else the one that wins most material, ignoring replies.");
 }
 
 }  // namespace keisei

@@ -1,4 +1,4 @@
-// The search trees and the mate search for Python: games in, arrays of the caller's in and out, work without the GIL.
+// The search trees and the mate search for Python. Works on the caller's arrays, without the GIL.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ const Game& to_game(nb::handle object, const std::string& name) {
     return game;
 }
 
-// So that no score of a move is infinite, whatever the priors and visits.
+// Keeps move scores finite, whatever the priors and visits.
 double checked_weight(const char* name, double value) {
     if (!(value >= 0 && value <= 1e6))
         raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected 0 to 1000000");
@@ -41,9 +41,9 @@ void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, 
     settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
     checked("threads", threads, 1);
     if (games.size() < 1 || games.size() > size_t(INT_MAX / MAX_LEGAL_MOVES / leaves))
-        raise_value_error("games are " + std::to_string(games.size()) + ", expected 1 to " +
+        raise_value_error("number of games is " + std::to_string(games.size()) + ", expected 1 to " +
                           std::to_string(INT_MAX / MAX_LEGAL_MOVES / leaves));
-    std::vector<std::unique_ptr<Game>> copies;  // whatever the caller does with the games meanwhile
+    std::vector<std::unique_ptr<Game>> copies;  // the caller may change the games meanwhile
     std::vector<const Game*> pointers;
     for (nb::handle game : games) {
         const std::string name = "games[" + std::to_string(copies.size()) + "]";
@@ -95,7 +95,7 @@ nb::tuple tree_result(SharedForest& self, int index, int count) {
     return nb::make_tuple(lines, tree.visits(), tree.size());
 }
 
-// Python is asked at most every few milliseconds whether to go on: should_stop, and in the main thread Ctrl-C.
+// Asks Python at most every few milliseconds whether to stop: should_stop, and Ctrl-C in the main thread.
 class Patience {
 public:
     Patience(std::optional<double> seconds, nb::object should_stop) : should_stop_(std::move(should_stop)) {
@@ -117,7 +117,7 @@ public:
         failed_ = truth < 0;
         return truth != 0;
     }
-    bool failed() const { return failed_; }  // Python has an exception
+    bool failed() const { return failed_; }  // a Python exception is set
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -130,7 +130,7 @@ private:
 };
 
 nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> seconds, nb::object should_stop) {
-    constexpr double LONGEST = 1e9;  // seconds that a clock can count
+    constexpr double LONGEST = 1e9;  // seconds, within the clock's range
     if (max_nodes < 1) raise_value_error("max_nodes is " + std::to_string(max_nodes) + ", expected at least 1");
     if (seconds && !(*seconds >= 0 && *seconds <= LONGEST))
         raise_value_error("seconds is " + std::to_string(*seconds) + ", expected 0 to 1000000000, or None");
@@ -146,7 +146,7 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 }  // namespace
 
 void bind_tree(nb::module_& m) {
-    nb::class_<SharedForest>(m, "SearchTrees", "A search tree for each of many games; keisei.search.trees is its face.")
+    nb::class_<SharedForest>(m, "SearchTrees", "One search tree per game; use it through keisei.search.trees.")
         .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
              "threads"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })

@@ -1,4 +1,4 @@
-// The encodings and the vector of games for Python: arrays of the caller's in and out, work without the GIL.
+// The encodings and the vector of games for Python. Works on the caller's arrays, without the GIL.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -22,13 +22,13 @@ Color to_color(int color) {
 using PackedRows = Array<uint8_t>;
 
 PackedPosition row_of(const PackedRows& packed, int row) {
-    PackedPosition position;  // a copy: the caller's bytes may begin anywhere
+    PackedPosition position;  // a copy: the caller's bytes may be unaligned
     std::memcpy(&position, packed.data() + size_t(row) * sizeof position, sizeof position);
     return position;
 }
 
-// Calls work(packed position, position, row) for each row, which returns false if something is wrong; the first bad row
-// is named. A row is read once: another thread of the caller's may be writing to it.
+// Calls work(packed position, position, row) for each row; it returns false for a bad row, and the first is reported.
+// Each row is read only once, because another of the caller's threads may be writing to it.
 template <class Work>
 void for_positions(const PackedRows& packed, int threads, Work&& work) {
     checked("threads", threads, 1);
@@ -48,7 +48,7 @@ void for_positions(const PackedRows& packed, int threads, Work&& work) {
     if (bad == INT_MAX) return;
     const Result<Position> position = unpack(row_of(packed, bad));
     throw RulesFault("row " + std::to_string(bad) + " of packed: " +
-                     (position.ok() ? "not as many legal actions as the offsets say" : position.error().message));
+                     (position.ok() ? "legal actions do not match the offsets" : position.error().message));
 }
 
 void pack_games(nb::list games, nb::handle out) {
@@ -162,7 +162,7 @@ class SharedGames : public Shared<VectorGames> {
 public:
     explicit SharedGames(std::unique_ptr<VectorGames> games) : Shared(std::move(games), "these games are") {}
 
-    // What never changes.
+    // These never change.
     int slots() const { return object_->slots(); }
     int threads() const { return object_->threads(); }
     const Rules& rules() const { return object_->plan().rules; }
@@ -206,7 +206,7 @@ nb::bytes save_games(SharedGames& self) {
     return nb::bytes(bytes.data(), bytes.size());
 }
 
-// All arrays that a step or an observation can fill, held together.
+// All the arrays that a step or an observation can fill.
 struct Arrays {
     Array<uint8_t> packed;
     Array<float> planes;
@@ -217,7 +217,7 @@ struct Arrays {
         : packed(packed_, "packed", {n, PACKED_BYTES}, true), planes(planes_, "planes", {n, PLANES, 9, 9}, true),
           offsets(offsets_, "offsets", {n + 1}, true), actions(actions_, "actions", {Py_ssize_t(n) * MAX_LEGAL_MOVES}, true),
           mask(mask_, "mask", {n, ACTIONS}, true) {
-        if (!offsets.data() != !actions.data()) raise_value_error("offsets and actions are wanted both or not at all");
+        if (!offsets.data() != !actions.data()) raise_value_error("expected both offsets and actions, or neither");
     }
     Observations pointers() const { return {packed.data(), planes.data(), offsets.data(), actions.data(), mask.data()}; }
 };
@@ -289,7 +289,7 @@ void bind_encoding(nb::module_& m) {
 }
 
 void bind_vector(nb::module_& m) {
-    nb::class_<SharedGames>(m, "VectorGames", "Many games at once; keisei.shogi.vector.VectorGames is its face.")
+    nb::class_<SharedGames>(m, "VectorGames", "Many games at once; use it through keisei.shogi.vector.VectorGames.")
         .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a, "seed"_a, "max_moves"_a.none(), "declaration"_a,
              "starts"_a.none(), "random_plies"_a, "first_number"_a, "stride"_a.none())
         .def("__init__", &restore_games, "saved"_a, nb::kw_only(), "threads"_a)
@@ -304,17 +304,17 @@ void bind_vector(nb::module_& m) {
             const Use games(self);
             self.change([&] { games->restart(seed, first_number); });
         }, "seed"_a, "first_number"_a)
-        .def("save", &save_games, "All games as bytes, from which VectorGames.restore() goes on exactly here.")
+        .def("save", &save_games, "Return all games as bytes; VectorGames.restore() continues exactly from here.")
         .def_prop_ro("numbers", [](SharedGames& self) {
             const Use games(self);
             nb::list numbers;
             for (int i = 0; i < games->slots(); ++i) numbers.append(nb::int_(games->number(i)));
             return numbers;
         }, "The number of each slot's game.")
-        .def_prop_ro("threads", &SharedGames::threads, "How many threads play.")
-        .def_prop_ro("seed", [](SharedGames& self) { return Use(self)->plan().seed; }, "Of the beginnings of games.")
+        .def_prop_ro("threads", &SharedGames::threads, "The number of threads.")
+        .def_prop_ro("seed", [](SharedGames& self) { return Use(self)->plan().seed; }, "The seed of the starts.")
         .def_prop_ro("max_moves", [](const SharedGames& self) { return max_moves_object(self.rules().max_moves); },
-                     "The ply at which a game is a draw; None: no limit.")
+                     "The ply at which a game is a draw; None for no limit.")
         .def_prop_ro("declaration", [](const SharedGames& self) {
             return DECLARATION_NAMES[int(self.rules().declaration)];
         }, "The declaration rule: '27', '24', 'try' or 'off'.");

@@ -24,7 +24,7 @@ public:
     constexpr bool test(Square s) const { return s < 64 ? lo_ >> s & 1 : hi_ >> (s - 64) & 1; }
     constexpr int count() const { return std::popcount(lo_) + std::popcount(hi_); }
     constexpr bool more_than_one() const { return lo_ && hi_ ? true : (lo_ & (lo_ - 1)) || (hi_ & (hi_ - 1)); }
-    // For both, the set must not be empty.
+    // For both the set must not be empty.
     constexpr Square first() const { return Square(lo_ ? std::countr_zero(lo_) : 64 + std::countr_zero(hi_)); }
     constexpr Square last() const { return Square(hi_ ? 127 - std::countl_zero(hi_) : 63 - std::countl_zero(lo_)); }
 
@@ -41,7 +41,7 @@ private:
     uint64_t lo_ = 0, hi_ = 0;
 };
 
-// Calls visit(square) for every square of the set, in ascending order.
+// Calls visit(square) for every square in the set, in ascending order.
 template <class Visit>
 inline void for_each(Bitboard b, Visit&& visit) {
     for (uint64_t lo = b.lo(); lo; lo &= lo - 1) visit(Square(std::countr_zero(lo)));
@@ -53,7 +53,7 @@ constexpr uint128 RANK_A = uint128(1) | uint128(1) << 9 | uint128(1) << 18 | uin
                            uint128(1) << 45 | uint128(1) << 54 | uint128(1) << 63 | uint128(1) << 72;
 constexpr Bitboard ALL_SQUARES{(uint128(1) << SQUARES) - 1};
 
-// The ranks first … last (from 0) as Black sees them; for White the same ranks counted from the other side.
+// The ranks first … last (from 0) as Black sees them; for White, the same ranks counted from the other side.
 constexpr Bitboard ranks(Color c, int first, int last) {
     uint128 bits = 0;
     for (int r = first; r <= last; ++r) bits |= RANK_A << (c == BLACK ? r : 8 - r);
@@ -64,14 +64,14 @@ constexpr Bitboard PROMOTION_ZONE[2] = {ranks(BLACK, 0, 2), ranks(WHITE, 0, 2)};
 constexpr Bitboard LAST_RANK[2] = {ranks(BLACK, 0, 0), ranks(WHITE, 0, 0)};
 constexpr Bitboard LAST_TWO_RANKS[2] = {ranks(BLACK, 0, 1), ranks(WHITE, 0, 1)};
 
-// Where a piece of this type would never move again.
+// Squares on which a piece of this type could never move again.
 constexpr Bitboard dead_ranks(Color c, PieceType t) {
     if (t == PAWN || t == LANCE) return LAST_RANK[c];
     if (t == KNIGHT) return LAST_TWO_RANKS[c];
     return {};
 }
 
-// All squares of the files that hold none of these pawns. A file is a 9-bit field: adding 0xff to its lower
+// All squares on files without any of these pawns. A file is a 9-bit field: adding 0xff to its lower
 // eight bits carries into the top one unless they are all zero.
 constexpr Bitboard files_without(Bitboard pawns) {
     constexpr uint128 TOP = RANK_A << 8;

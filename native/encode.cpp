@@ -32,7 +32,7 @@ constexpr Views make_views() {
 }
 constexpr Views views = make_views();
 
-// Where a piece's plane begins, by mover and piece. An empty square writes into the last plane, which is filled later.
+// The offset of a piece's plane, by mover and piece. An empty square writes into the last plane, which is filled later.
 constexpr PieceType PLANE_ORDER[14] = {PAWN, LANCE, KNIGHT, SILVER, GOLD, BISHOP, ROOK, KING,
                                        PRO_PAWN, PRO_LANCE, PRO_KNIGHT, PRO_SILVER, HORSE, DRAGON};
 using PlaneTable = std::array<std::array<uint16_t, 32>, 2>;
@@ -68,15 +68,15 @@ constexpr std::array<bool, 256> is_square_byte = make_square_bytes();
 
 Color mover_of(const PackedPosition& packed) { return Color(packed.flags & 1); }
 
-// What is wrong with the bytes themselves, before there is a position to ask about rules.
+// What is wrong with the bytes themselves, before the position can be checked against the rules.
 const char* broken_bytes(const PackedPosition& packed) {
     for (uint8_t byte : packed.board)
-        if (!is_square_byte[byte]) return "a board byte that is no piece";
+        if (!is_square_byte[byte]) return "invalid piece on the board";
     for (const auto& hand : packed.hands)
         for (int i = 0; i < HAND_TYPES; ++i)
-            if (hand[i] > SET_COUNT[i + PAWN]) return "more pieces in hand than there are";
-    if (packed.ply >= uint32_t(MAX_MOVE_NUMBER)) return "a ply beyond the last move number";
-    if (packed.max_moves == 0 || packed.max_moves >= uint32_t(MAX_MOVE_NUMBER)) return "a maximum length out of range";
+            if (hand[i] > SET_COUNT[i + PAWN]) return "too many pieces in hand";
+    if (packed.ply >= uint32_t(MAX_MOVE_NUMBER)) return "ply out of range";
+    if (packed.max_moves == 0 || packed.max_moves >= uint32_t(MAX_MOVE_NUMBER)) return "max_moves out of range";
     if (packed.flags >> 4) return "unknown flags";
     return nullptr;
 }
@@ -111,7 +111,7 @@ Result<Position> unpack(const PackedPosition& packed) {
     pos.set_side(mover_of(packed));
     pos.set_ply(int(packed.ply));
     if (const auto broken = broken_rule(pos)) return Error{Error::RULES, *broken};
-    if (pos.in_check() != bool(packed.flags >> 1 & 1)) return Error{Error::RULES, "a check flag that does not fit the board"};
+    if (pos.in_check() != bool(packed.flags >> 1 & 1)) return Error{Error::RULES, "check flag does not match the board"};
     pos.refresh();
     return pos;
 }
@@ -121,7 +121,7 @@ void write_planes(const PackedPosition& packed, float* out) {
     std::memset(out, 0, OBSERVATION_SIZE * sizeof *out);
     const auto& starts = plane_starts[mover];
     const auto& to_network = views.to_network[mover];
-    for (int s = 0; s < SQUARES; ++s) out[starts[packed.board[s]] + to_network[s]] = 1;  // faster than to ask for a piece
+    for (int s = 0; s < SQUARES; ++s) out[starts[packed.board[s]] + to_network[s]] = 1;  // faster than a test for pieces
     write_hand(packed.hands[mover], out, OWN_HAND);
     write_hand(packed.hands[~mover], out, ENEMY_HAND);
     if (mover == BLACK) fill_plane(out, MOVER_IS_BLACK, 1);

@@ -1,4 +1,4 @@
-// Numbers for the network, all seen by the side to move: planes, action indices, and positions packed into bytes.
+// Network input and output from the mover's point of view: planes, action indices, and positions packed into bytes.
 // docs/shogi.md is the reference; a change here is a new version of the encoding.
 #pragma once
 
@@ -16,7 +16,7 @@ constexpr int BOARD_ACTIONS = SQUARES * (SQUARES - 1) * 2;
 constexpr int ACTIONS = BOARD_ACTIONS + SQUARES * HAND_TYPES;
 static_assert(ACTIONS == 13527);
 
-// What travels between processes and is stored for learning. Little-endian, no padding.
+// A position as sent between processes and stored for learning. Little-endian, no padding.
 struct PackedPosition {
     uint32_t ply;
     uint32_t max_moves;
@@ -26,24 +26,24 @@ struct PackedPosition {
 };
 static_assert(sizeof(PackedPosition) == 104 && std::endian::native == std::endian::little);
 
-// The position of a game, or one without a past.
+// Packs the position of a game, or one without a history.
 PackedPosition pack(const Game& game);
 PackedPosition pack(const Position& pos, int max_moves);
 
-// The position again; what is in the bytes may be anything, and is an error if no game could go on from it.
+// Unpacks a position from untrusted bytes; an error if no game could continue from it.
 Result<Position> unpack(const PackedPosition& packed);
 
-// The planes, OBSERVATION_SIZE floats; the bytes must be those of a position.
+// Writes the planes, OBSERVATION_SIZE floats; the bytes must be a valid position.
 void write_planes(const PackedPosition& packed, float* out);
 
-// A move's index as its mover counts, and back; an index is 0 to ACTIONS - 1.
+// Converts a move to its index for the side that makes it, and back; an index is 0 to ACTIONS - 1.
 int action_of(Move m, Color mover);
 Move move_of(int action, Color mover);
 
-// One index for each move, in the order of the list.
+// Writes one index for each move, in the order of the list.
 void write_actions(const MoveList& list, Color mover, int32_t* out);
 
-// ACTIONS bytes, 1 for the moves of the list.
+// Writes ACTIONS bytes, 1 for the moves in the list.
 void write_mask(const MoveList& list, Color mover, bool* out);
 
 }  // namespace keisei

@@ -7,7 +7,7 @@
 namespace keisei {
 namespace {
 
-// Room for the moves of an ordinary game is taken at once, so that playing does not allocate; a longer one grows.
+// Memory for an ordinary game's moves is reserved at once, so that playing does not allocate; longer games grow.
 constexpr int RESERVED_MOVES = 512;
 
 // 27: Black needs 28 points because White moves second. 24: 31 points win (24 to 30 would be a draw by agreement).
@@ -124,8 +124,8 @@ std::string Game::DeclarationCheck::text() const {
         case NO_KING: return "there is no king to enter with";
         case KING_OUTSIDE: return "the king is outside the promotion zone";
         case IN_CHECK: return "the king is in check";
-        case FEW_PIECES: return "pieces in the promotion zone are " + numbers;
-        case FEW_POINTS: return "points are " + numbers;
+        case FEW_PIECES: return "pieces in the promotion zone: " + numbers;
+        case FEW_POINTS: return "points: " + numbers;
     }
     return "";
 }
@@ -172,15 +172,15 @@ void Game::pop() {
 }
 
 std::optional<Error> Game::declare() {
-    if (const auto end = outcome()) return refusal("no right to declare", over(*end));
+    if (const auto end = outcome()) return refusal("cannot declare", over(*end));
     const DeclarationCheck check = check_declaration();
-    if (check.fault != DeclarationCheck::NONE) return refusal("no right to declare", check.text());
+    if (check.fault != DeclarationCheck::NONE) return refusal("cannot declare", check.text());
     ended_by_player_ = Outcome{position_.side(), Reason::DECLARATION};
     return std::nullopt;
 }
 
 std::optional<Error> Game::resign() {
-    if (const auto end = outcome()) return refusal("no right to resign", over(*end));
+    if (const auto end = outcome()) return refusal("cannot resign", over(*end));
     ended_by_player_ = Outcome{~position_.side(), Reason::RESIGNATION};
     return std::nullopt;
 }

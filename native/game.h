@@ -1,4 +1,4 @@
-// A game: a position, its history, and the rules that look at the history or end the game.
+// A game: a position, its history, and the rules that depend on the history or end the game.
 #pragma once
 
 #include <bitset>
@@ -38,7 +38,7 @@ public:
     Game(const Game& other);
     Game& operator=(const Game&) = delete;
 
-    // Begins another game under the same rules, in the memory of this one.
+    // Starts another game under the same rules, reusing this one's memory.
     void restart(const Position& start);
 
     const Position& position() const { return position_; }
@@ -52,28 +52,28 @@ public:
     int earlier_occurrences() const { return plies_.back().earlier; }  // of this position: 0 to 3
     bool can_declare() const { return check_declaration().fault == DeclarationCheck::NONE && !outcome(); }
 
-    // How the game has ended; nothing while it goes on.
+    // How the game ended; nothing while it goes on.
     std::optional<Outcome> outcome() const;
 
     // The legal moves; none once the game is over. Valid until the game changes.
     const MoveList& legal_moves() const;
 
-    // Each is refused, and nothing changes, where the rules do not allow it.
+    // Each is an error, and changes nothing, if the rules do not allow it.
     std::optional<Error> push(Move m);
     std::optional<Error> declare();
     std::optional<Error> resign();
 
-    // Plays a move of legal_moves() without looking for it there.
+    // Plays a move that is known to be in legal_moves().
     void push_legal(Move m);
 
-    // Takes back the last move, and with it any declaration or resignation. There must be a move.
+    // Takes back the last move, and any declaration or resignation after it. There must be a move.
     void pop();
 
 private:
     // A position of the game and the move that led to it; 16 bytes.
     struct Ply {
         uint64_t key = 0;
-        uint32_t check_run = 0;  // how many moves in a row, up to this one, the mover has given check
+        uint32_t check_run = 0;  // consecutive checks by the mover, up to this move
         Move move;               // none at the start
         Piece captured = NO_PIECE;
         uint8_t in_check : 1 = 0;  // the side to move
@@ -81,14 +81,14 @@ private:
     };
     static_assert(sizeof(Ply) == 16);
 
-    // What the position lacks for a declaration: pieces or points with the number there is and the number needed.
+    // Why a declaration is not allowed; for pieces or points, the number present and the number needed.
     struct DeclarationCheck {
         enum Fault : uint8_t { NONE, OFF, TRY, NO_KING, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS } fault;
         int have = 0, needed = 0;
         std::string text() const;
     };
 
-    const MoveList& position_moves() const;  // by the position alone, the end of the game not considered
+    const MoveList& position_moves() const;  // by the position alone, ignoring the end of the game
     Outcome repetition_outcome() const;
     DeclarationCheck check_declaration() const;
     Error refusal(const std::string& attempt, const std::string& why) const;
@@ -96,7 +96,7 @@ private:
     Position position_;
     Rules rules_;
     std::vector<Ply> plies_;
-    std::bitset<2048> seen_;                  // by lower bits of the key: where it is 0 the position is new
+    std::bitset<2048> seen_;                  // by lower bits of the key: 0 means a new position
     std::optional<Outcome> ended_by_player_;  // declaration or resignation
     mutable MoveList moves_;                  // of this position, if moves_known_
     mutable bool moves_known_ = false;

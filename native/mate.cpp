@@ -1,11 +1,11 @@
 // Two searches take turns over one table of positions, each with twice the nodes of its last turn.
 //
-// ProofSearch is Nagai's depth-first proof-number search (df-pn) with weak proof numbers (the largest of a sum instead
-// of the sum, as positions meet again). A position that stands on the path already counts as a failure of the attacker.
-// Who mates needs no repetition, so a proof is a proof on every path; a disproof may hold on its own path only (the
-// graph-history problem), and is no more than advice.
+// ProofSearch is Nagai's depth-first proof-number search (df-pn) with weak proof numbers (the maximum instead of the
+// sum, because lines transpose). A position already on the path counts as a failure for the attacker. A mate needs no
+// repetition, so a proof holds on every path; a disproof may hold only on its own path (the graph-history interaction
+// problem), and is only a hint.
 //
-// Fortress is what disproves: positions such that each check has a reply that leads back to one of them.
+// Fortress finds disproofs: sets of positions in which each check has a reply that leads back into the set.
 #include "mate.h"
 
 #include <algorithm>
@@ -30,12 +30,12 @@ std::optional<Move> mate_in_one(Position pos, const MoveList& legal) {
 namespace {
 
 constexpr uint32_t INFINITE = 1u << 30;
-constexpr int MAX_DEPTH = 500;  // plies: such a chase leads nowhere, and the recursion has an end
+constexpr int MAX_DEPTH = 500;  // plies: longer chases lead nowhere, and the recursion needs a limit
 constexpr int STOP_INTERVAL = 256;
 constexpr int64_t FIRST_TURN = 2000;  // nodes
-constexpr size_t MAX_PLACES = 30'000;  // of a fortress, about 1.5 KB each
+constexpr size_t MAX_PLACES = 30'000;  // in a fortress, about 1.5 KB each
 
-// How far a position is from being decided: for the side to move, and then against it. Won: 0 and INFINITE.
+// How far a position is from being decided, for and against the side to move. Won: 0 and INFINITE.
 struct Numbers {
     uint32_t to_win = 1, to_lose = 1;
     bool won() const { return to_win == 0; }
@@ -45,15 +45,15 @@ constexpr Numbers WON{0, INFINITE}, LOST{INFINITE, 0};
 
 struct Entry {
     Numbers numbers;
-    uint16_t length = 0;  // plies to the mate, where the attacker has won
+    uint16_t length = 0;  // plies to the mate, if the attacker has won
     bool on_path = false;
 };
 
-// All positions that were looked into. In many parts, so that none takes long to grow, and thrown away as a whole: the
-// limits of time are to be kept.
+// All expanded positions. In many parts, so that none takes long to grow, and freed as a whole: time limits must be
+// kept.
 class Table {
 public:
-    Entry& operator[](uint64_t key) { return parts_[key % PARTS][key]; }  // stays in its place
+    Entry& operator[](uint64_t key) { return parts_[key % PARTS][key]; }  // the reference stays valid
     const Entry* find(uint64_t key) const {
         const auto& part = parts_[key % PARTS];
         const auto found = part.find(key);
@@ -61,18 +61,18 @@ public:
     }
 
 private:
-    // Not a power of two: the parts take their buckets from the same key.
+    // Not a power of two, because the parts take their buckets from the same key.
     static constexpr size_t PARTS = 1021;
     std::pmr::monotonic_buffer_resource memory_;
     std::pmr::vector<std::pmr::unordered_map<uint64_t, Entry>> parts_{PARTS, &memory_};
 };
 
-// A move and the position behind it; first is what is thought of it until it is in the table.
+// A move and the position it leads to; `first` is its estimate until it is in the table.
 struct Child {
     Move move;
     uint64_t key;
     Numbers first;
-    bool fixed = false;  // decided without the table: mate, or an end that is none
+    bool fixed = false;  // decided without the table: mate, or an end without mate
 };
 
 // What both searches share: the position, the rules that end a game, the table, and the limits.
@@ -91,7 +91,7 @@ public:
     bool attacking() const { return pos.side() == attacker_; }
     bool stopped() const { return stopped_; }
 
-    // A turn of so many nodes; spend() counts one, and is false when the turn or all is over.
+    // Starts a turn of this many nodes; spend() counts one, and is false once the turn or the search is over.
     void begin_turn(int64_t nodes) { turn_end_ = nodes_ + std::min(nodes, limits_.max_nodes - nodes_); }
     bool in_turn() const { return !stopped_ && nodes_ < turn_end_; }
     bool spend() {
@@ -124,17 +124,17 @@ public:
         return found;
     }
 
-    // Of a child, as its own side to move sees it.
+    // A child's numbers, for the side to move there.
     Numbers numbers_of(const Child& child) const {
         const Entry* entry = known(child);
         if (!entry) return child.first;
         if (entry->on_path) return attacking() ? WON : LOST;
         return entry->numbers;
     }
-    // Is the attacker's mate behind this move proven?
+    // Is the attacker's mate after this move proven?
     bool mated(const Child& child) const { return attacking() ? numbers_of(child).lost() : numbers_of(child).won(); }
 
-    // Plies to the mate if it is proven behind all replies, or behind some checks: the longest, or the shortest.
+    // Plies to a mate that is proven after all replies (the longest) or after some checks (the shortest).
     int length(const std::vector<Child>& children) const {
         int best = -1;
         for (const Child& child : children) {
@@ -145,7 +145,7 @@ public:
         return best + 1;
     }
 
-    // One way from here to the mate that is proven.
+    // One line from here to the proven mate.
     std::vector<Move> mating_line() {
         std::vector<Move> line;
         std::vector<Undo> undos;
@@ -165,7 +165,7 @@ public:
     Table table;
 
 private:
-    // The game is over here, or as good as over, without a mate.
+    // The game is over here, or as good as over, without mate.
     bool is_dead_end() const {
         if (worn_out_.contains(pos.key())) return true;
         return try_rule_ && (pos.king(BLACK) == TRY_SQUARE[BLACK] || pos.king(WHITE) == TRY_SQUARE[WHITE]);
@@ -181,7 +181,7 @@ private:
     const MateLimits& limits_;
     const Color attacker_;
     const bool try_rule_;
-    std::unordered_set<uint64_t> worn_out_;  // stood three times already: once more ends the game
+    std::unordered_set<uint64_t> worn_out_;  // occurred three times: the fourth ends the game
     int64_t nodes_ = 0, turn_end_ = 0;
     bool stopped_ = false;
 };
@@ -190,12 +190,12 @@ class ProofSearch {
 public:
     explicit ProofSearch(Board& board) : board_(board) {}
 
-    // Looks into the position until one of its numbers reaches its limit, or the turn is over.
+    // Searches the position until one of its numbers reaches its limit, or the turn is over.
     void search(uint32_t limit_to_win = INFINITE, uint32_t limit_to_lose = INFINITE, int depth = 0) {
         if (!board_.spend()) return;
         Entry& entry = board_.table[board_.pos.key()];
         if (depth == MAX_DEPTH) {
-            entry.numbers = board_.attacking() ? LOST : WON;  // advice, like every disproof here
+            entry.numbers = board_.attacking() ? LOST : WON;  // a hint, like every disproof here
             return;
         }
         entry.on_path = true;
@@ -207,7 +207,7 @@ public:
             Undo undo;
             const Move move = children[sum.best].move;
             board_.pos.do_move(move, undo);
-            // A quarter more than the next best child's, so as not to go to and fro for every step.
+            // A quarter more than the second-best child's, to avoid switching at every step.
             search(limit_to_lose - sum.open + 1, std::min(limit_to_win, sum.second + 1 + sum.second / 4), depth + 1);
             board_.pos.undo_move(move, undo);
         }
@@ -220,7 +220,7 @@ private:
     struct Summary {
         Numbers numbers{INFINITE, 0};
         size_t best = 0;
-        uint32_t second = INFINITE;  // the next best child's to_lose
+        uint32_t second = INFINITE;  // the second-best child's to_lose
         uint32_t open = 0;           // children that the other side has not won
     };
 
@@ -247,8 +247,8 @@ private:
     Board& board_;
 };
 
-// The defender has one reply in mind to each check, until that is proven to be mated; then the next one. When all
-// positions that these replies lead to have been looked at, the attacker can only go round among them for ever.
+// The defender plans one reply to each check; once that is proven to be mated, it plans the next one. When all
+// positions that the planned replies lead to have been examined, the attacker can only go round in circles among them.
 class Fortress {
 public:
     explicit Fortress(Board& board) : board_(board), root_(board.pos) {
@@ -256,7 +256,7 @@ public:
         queue_.push_back(ROOT);
     }
 
-    // Builds until it is closed (true), or the root is won, the turn over, or the fortress too large.
+    // Builds until the fortress is closed (true), the root is won, the turn is over, or the fortress is too large.
     bool holds() {
         while (!queue_.empty() && !places_[ROOT].won && !too_large() && board_.spend()) {
             const size_t at = queue_.front();
@@ -274,7 +274,7 @@ private:
 
     struct Check {
         Move move;
-        std::vector<Move> replies;  // that may hold; the last one is in mind
+        std::vector<Move> replies;  // that may hold; the last one is planned
         size_t leads_to = ROOT;     // with that reply
     };
     struct User {
@@ -284,7 +284,7 @@ private:
     struct Place {
         Position pos;
         std::vector<Check> checks;
-        std::vector<User> users;  // checks that have, or had, this place in mind
+        std::vector<User> users;  // checks whose planned reply leads, or led, here
         bool looked_at = false, queued = false, won = false;
     };
 
@@ -316,7 +316,7 @@ private:
             if (!think_again(at, i)) return win(at);
     }
 
-    // Adds a check with its replies, those last that the other search believes in; none if one ends the game.
+    // Adds a check with its replies, the other search's favourites last; adds nothing if a reply ends the game.
     void prepare(Move move, std::vector<Check>& checks) {
         Undo undo;
         board_.pos.do_move(move, undo);
@@ -330,7 +330,7 @@ private:
         checks.push_back(std::move(check));
     }
 
-    // Finds a reply to a check that is not mated; false, and the mate is in the table, if there is none.
+    // Finds a reply to a check that is not mated; if there is none, stores the mate in the table and returns false.
     bool think_again(size_t at, size_t i) {
         Undo undo;
         while (!places_[at].checks[i].replies.empty()) {
@@ -355,13 +355,13 @@ private:
         return false;
     }
 
-    // The position of the board is decided, by its children.
+    // Stores the board's position as decided by its children.
     void enter(Numbers numbers) {
         const int length = board_.length(board_.children());
         board_.table[board_.pos.key()] = Entry{numbers, uint16_t(length), false};
     }
 
-    // A place is won by the attacker, and perhaps others with it.
+    // Marks a place as won by the attacker, and any others that follow.
     void win(size_t first) {
         std::vector<size_t> won{first};
         while (!won.empty()) {
@@ -380,7 +380,7 @@ private:
 
     Board& board_;
     const Position root_;
-    std::deque<Place> places_;  // each stays in its place
+    std::deque<Place> places_;  // references stay valid
     std::unordered_map<uint64_t, size_t> index_;
     std::deque<size_t> queue_;
 };
@@ -399,7 +399,7 @@ MateAnswer find_mate(const Game& game, const MateLimits& limits) {
         Fortress fortress(board);
         if (fortress.holds()) return {MateAnswer::NO_MATE, {}};
         too_large = fortress.too_large();
-        if (too_large && root.numbers.lost()) break;  // with the best of advice
+        if (too_large && root.numbers.lost()) break;  // and the hints cannot get any better
     }
     if (!root.numbers.won()) return {MateAnswer::UNKNOWN, {}};
     std::vector<Move> line = board.mating_line();

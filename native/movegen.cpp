@@ -3,7 +3,7 @@
 namespace keisei {
 namespace {
 
-// Ways to take what the generator finds: write it down, all or some of it, or count it.
+// What to do with the generated moves: list all, list some, or count them.
 class Writer {
 public:
     static constexpr bool DROPS = true;
@@ -87,8 +87,8 @@ bool is_pawn_drop_mate(const Position& pos, Square s) {
     const Square king = pos.king(Them);
     const Bitboard occupied = pos.occupied() | bit(s);
 
-    // Another piece takes the pawn, and does not open a line to its king. (No pawn and no lance of theirs reaches s:
-    // they would have to come from or through the king's own square.)
+    // Another piece takes the pawn without opening a line to its king. (None of their pawns or lances reaches s: they
+    // would have to come from or through the king's own square.)
     const Bitboard capturers =
         pos.steppers_to(s, Them) |
         (bishop_attacks(s, occupied) & (pos.pieces(Them, BISHOP) | pos.pieces(Them, HORSE))) |
@@ -175,7 +175,7 @@ void generate(const Position& pos, Sink& sink) {
 
     Bitboard move_targets = ALL_SQUARES.without(pos.pieces(Us));
     Bitboard drop_targets = ALL_SQUARES.without(pos.occupied());
-    if (lines.checkers) {  // take the checker or stand in between
+    if (lines.checkers) {  // capture the checker or block
         drop_targets = between(pos.king(Us), lines.checkers.first());
         move_targets = drop_targets | lines.checkers;
     }

@@ -5,7 +5,7 @@
 
 namespace keisei {
 
-// A list without allocation; the capacity holds every position that exists.
+// A list without allocation; its capacity is enough for every possible position.
 struct MoveList {
     Move moves[MAX_LEGAL_MOVES];
     int size = 0;
@@ -13,19 +13,19 @@ struct MoveList {
     const Move* begin() const { return moves; }
     const Move* end() const { return moves + size; }
     bool contains(Move m) const {
-        bool found = false;  // no early end: compilers then compare eight moves at a time
+        bool found = false;  // no early exit: compilers then compare eight moves at a time
         for (Move other : *this) found |= other == m;
         return found;
     }
 };
 
-// All legal moves, promotions and optional non-promotions alike, in an order fixed for a position.
+// All legal moves, including optional non-promotions, in an order that depends only on the position.
 void generate_legal(const Position& pos, MoveList& list);
 
-// Those of them that capture or promote.
+// Only the legal moves that capture or promote.
 void generate_tactical(const Position& pos, MoveList& list);
 
-// How many there are, without writing them down.
+// The number of legal moves, without listing them.
 int count_legal(const Position& pos);
 
 }  // namespace keisei

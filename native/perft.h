@@ -5,14 +5,14 @@
 
 namespace keisei {
 
-// The longest that is counted, far beyond what ends in a lifetime; the recursion needs a frame for each ply.
+// The greatest depth, far beyond what finishes in a lifetime; the recursion needs a frame for each ply.
 constexpr int MAX_PERFT_DEPTH = 100;
 
-// After each subtree of so many plies (milliseconds) `stop` is asked; once it says true the count is cut short.
+// `stop` is called after each subtree of this depth (milliseconds); once it returns true, the count is cut short.
 constexpr int POLL_DEPTH = 4;
 
-// The last ply is counted, not played, and its moves are written down only if asked for, as a search would do.
-// The position is given back as it was.
+// The last ply is counted, not played; its moves are listed, as a search would do, only on request.
+// The position is left unchanged.
 template <bool WriteLast = false, class Stop>
 uint64_t perft(Position& pos, int depth, Stop& stop) {
     if (depth == 0) return 1;

@@ -5,7 +5,7 @@
 namespace keisei {
 namespace {
 
-// Random numbers that name each fact of a position; the key of a position is the xor of its facts.
+// Random numbers for each fact about a position; the key of a position is the xor of its facts.
 struct Zobrist {
     uint64_t piece[32][SQUARES];
     uint64_t hand[2][8][19];
@@ -19,7 +19,7 @@ constexpr Zobrist make_zobrist() {
         for (auto& k : row) k = splitmix64(state);
     for (auto& color : z.hand)
         for (auto& type : color)
-            for (int n = 1; n < 19; ++n) type[n] = splitmix64(state);  // nothing in hand is no fact
+            for (int n = 1; n < 19; ++n) type[n] = splitmix64(state);  // an empty hand adds nothing
     z.white_to_move = splitmix64(state);
     return z;
 }

@@ -5,10 +5,10 @@
 
 namespace keisei {
 
-// Who has a king: both sides, or, as in mate problems, the side that is not to move for certain and the other perhaps.
+// Who must have a king: both sides, or, as in mate problems, only the side that is not to move.
 enum class Kings : uint8_t { BOTH, DEFENDER };
 
-// What a move destroys: all that undo needs besides the move itself.
+// What undo needs besides the move itself.
 struct Undo {
     uint64_t key;
     Piece captured;
@@ -35,9 +35,9 @@ public:
     void do_move(Move m, Undo& undo);
     void undo_move(Move m, const Undo& undo);
 
-    // The pieces of that colour, its king apart, that attack a square with a step or a jump.
+    // The pieces of this colour, except its king, that attack a square with a step or a jump.
     Bitboard steppers_to(Square s, Color by) const {
-        // One of theirs attacks s from where a piece of ours of the same kind, standing on s, would attack it.
+        // Their piece attacks s exactly if a piece of ours of the same kind on s would attack it.
         const Color us = ~by;
         return by_color_[by] &
                ((tables.pawn[us][s] & by_type_[PAWN]) | (tables.knight[us][s] & by_type_[KNIGHT]) |
@@ -45,12 +45,12 @@ public:
                 (tables.king[s] & (by_type_[HORSE] | by_type_[DRAGON])));
     }
 
-    // Is a square attacked by that colour, the board being occupied like this?
+    // Is a square attacked by this colour, given these occupied squares?
     bool attacked(Square s, Color by, Bitboard occupied) const;
     bool attacked_by_slider(Square s, Color by, Bitboard occupied) const;
     bool in_check() const { return attacked(kings_[side_], ~side_, occupied()); }
 
-    // Setting up, for readers only: the key is right after refresh().
+    // Set-up, for parsers only: the key is not valid until refresh().
     void put(Square s, Piece p);
     void add_to_hand(Color c, PieceType t) { hands_[c].add(t); }
     void set_side(Color c) { side_ = c; }

@@ -1,4 +1,4 @@
-// Random numbers that depend on nothing but their key: the same on every machine and for any number of threads.
+// Random numbers that depend only on their key: the same on every machine and for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ constexpr uint64_t splitmix64(uint64_t& state) {
     return z ^ (z >> 31);
 }
 
-// The stream of one game of a run: (seed, number) names it.
+// The random stream of one game, identified by (seed, number).
 class RandomStream {
 public:
     RandomStream(uint64_t seed, uint64_t number) {
         state_ = splitmix64(seed) + number;
-        state_ = splitmix64(state_);  // neighbours in number are strangers in state
+        state_ = splitmix64(state_);  // neighbours by number, strangers by state
     }
     uint32_t bits() { return uint32_t(splitmix64(state_) >> 32); }
-    // 0 to n - 1, n > 0; uneven by less than n in 2^32.
+    // 0 to n - 1, n > 0; biased by less than n in 2^32.
     uint32_t below(uint32_t n) { return uint32_t(uint64_t(bits()) * n >> 32); }
 
 private:

@@ -28,7 +28,7 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char to_upper(char c) { return is_lower(c) ? char(c - 'a' + 'A') : c; }
 
-// Text is UTF-8: a letter is one byte, or a first byte and those that continue it.
+// Text is UTF-8: a letter is one byte, or a first byte and its continuation bytes.
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 // Reads one SFEN from left to right; every method returns false once an error is set.
@@ -68,16 +68,16 @@ private:
         }
         if (fields_.size() != 3 && fields_.size() != 4)
             return syntax("expected board, side, hands and move number, got " +
-                          (fields_.size() > 4 ? std::string("more") : std::to_string(fields_.size())) +
+                          (fields_.size() > 4 ? std::string("more than four") : std::to_string(fields_.size())) +
                           (fields_.size() == 1 ? " field" : " fields"));
         return true;
     }
 
     bool board() {
-        int rank = 0, file = 8;  // the text begins at 9a
+        int rank = 0, file = 8;  // the text starts at 9a
         bool promote = false;
         for (const char& c : fields_[0]) {
-            if (promote && !can_promote(type_of_letter(to_upper(c)))) return syntax_at(&c, "'+' before no promotable piece");
+            if (promote && !can_promote(type_of_letter(to_upper(c)))) return syntax_at(&c, "'+' without a promotable piece");
             if (c == '/') {
                 if (file != -1) return rank_width(rank, 8 - file);
                 if (++rank == 9) return syntax_at(&c, "more than nine ranks");
@@ -96,7 +96,7 @@ private:
                 promote = false;
             }
         }
-        if (promote) return syntax("'+' before no promotable piece at the end of the board");
+        if (promote) return syntax("'+' without a promotable piece at the end of the board");
         if (file != -1) return rank_width(rank, 8 - file);
         if (rank != 8) return syntax("expected nine ranks, got " + std::to_string(rank + 1));
         return true;
@@ -119,7 +119,7 @@ private:
         for (const char& c : fields_[2]) {
             if (is_digit(c)) {
                 count = count * 10 + (c - '0');
-                if (count == 0 || count > 18) return syntax_at(&c, "number in hand out of 1 to 18");
+                if (count == 0 || count > 18) return syntax_at(&c, "number in hand not in 1 to 18");
                 continue;
             }
             const PieceType t = type_of_letter(to_upper(c));
@@ -157,7 +157,7 @@ private:
     std::optional<Error> error_;
 };
 
-// A square, or 255.
+// Returns a square, or 255.
 Square square_at(char file, char rank) {
     if (file < '1' || file > '9' || rank < 'a' || rank > 'i') return 255;
     return make_square(file - '1', rank - 'a');

@@ -1,4 +1,4 @@
-// SFEN positions and USI moves, in and out.
+// Reading and writing SFEN positions and USI moves.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,11 @@ std::optional<std::string> broken_rule(const Position& pos, Kings kings = Kings:
 // Which side does not have just one king, for those who need both.
 std::optional<std::string> missing_king(const Position& pos);
 
-// 7g7f, 8h2b+, P*5e. Well formed is all that is asked: whether it is legal is for the position to say.
+// 7g7f, 8h2b+, P*5e. Checks only the syntax, not whether the move is legal.
 Result<Move> parse_usi(std::string_view text);
 std::string to_usi(Move m);
 
-// Text as it can be shown in one line of an error: control characters as '?', and not endless. UTF-8.
+// Text fit for a one-line error message: control characters as '?', length limited. UTF-8.
 std::string shown(std::string_view text);
 
 Result<Square> parse_square(std::string_view text);

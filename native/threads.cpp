@@ -8,8 +8,8 @@
 namespace keisei {
 namespace {
 
-// How long a helper looks for work before it sleeps: longer than a quick policy needs between two steps, shorter than
-// anyone would notice. A sleeping helper costs the next call its help, never a wait.
+// How long a helper polls for work before it sleeps: longer than a quick policy needs between two steps, too short for
+// anyone to notice. If a helper sleeps, the next call does without its help, but never waits for it.
 constexpr std::chrono::microseconds PATIENCE{100};
 
 void rest() {
@@ -22,7 +22,7 @@ void rest() {
 #endif
 }
 
-// Waits until the state is another one, or until patience ends.
+// Waits until the state changes, or until patience runs out.
 void watch(const std::atomic<uint32_t>& state, uint32_t old) {
     const auto end = std::chrono::steady_clock::now() + PATIENCE;
     do {
@@ -60,7 +60,7 @@ void ThreadTeam::stop() {
 
 ThreadTeam::~ThreadTeam() {
     if (process_ == getpid()) stop();
-    else (void)helpers_.release();  // the threads of another process can be neither joined nor let go
+    else (void)helpers_.release();  // threads of another process can be neither joined nor detached
 }
 
 void ThreadTeam::run(int count, const Job& job) {
@@ -68,7 +68,7 @@ void ThreadTeam::run(int count, const Job& job) {
         (void)helpers_.release();
         start();
     }
-    const auto part = [&](size_t i) { return int(int64_t(count) * int64_t(i) / size_); };  // where thread i begins, the caller being 0
+    const auto part = [&](size_t i) { return int(int64_t(count) * int64_t(i) / size_); };  // where thread i begins; the caller is 0
     for (size_t i = 0; i < helper_count(); ++i) {
         Helper& helper = helpers_[i];
         helper.first = part(i + 1);

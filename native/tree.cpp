@@ -8,7 +8,7 @@
 namespace keisei {
 namespace {
 
-// AlphaZero's: c_puct grows by the logarithm of the visits, when they are many.
+// AlphaZero's formula: c_puct grows with the logarithm of the visits once there are many.
 constexpr double GROWTH_BASE = 19652;
 
 double value_of(bool win) { return win ? 1 : -1; }
@@ -40,7 +40,8 @@ void Tree::add_edges(Node& node, const Move* moves, int count) {
     for (int i = 0; i < count; ++i) edge[i] = Edge{NONE, 1.0f / float(count), moves[i]};
 }
 
-// Every move is tried here, so that no win is ever missed: mate, stalemate, a try, the other's perpetual check.
+// Tries every move at the root, so that no immediate win is missed: mate, stalemate, a try, perpetual check by the
+// opponent.
 void Tree::find_wins_at_root() {
     Node& root = nodes_[ROOT];
     const Color us = game_.position().side();
@@ -55,7 +56,7 @@ void Tree::find_wins_at_root() {
     }
 }
 
-// Looks at the position of a new node: over, won at once, or one that needs an evaluation.
+// Classifies the position of a new node: over, won at once, or in need of an evaluation.
 void Tree::judge(Node& node) {
     const Color us = game_.position().side();
     if (const std::optional<Outcome> end = game_.outcome()) {
@@ -88,7 +89,7 @@ void Tree::collect(int visits_wanted) {
         if (!simulate()) break;
 }
 
-// Walks from the root to an end or to a new leaf. False if that leaf waits already or there is no room for it.
+// Walks from the root to the end of the game or to a new leaf. False if that leaf is already waiting or memory is full.
 bool Tree::simulate() {
     uint32_t at = ROOT;
     int depth = 0;
@@ -125,7 +126,7 @@ bool Tree::simulate() {
     return done;
 }
 
-// The edge with the highest value plus exploration, the first among equals. Moves that are proven to lose are left out:
+// Returns the edge with the highest value plus exploration, the first among equals. Moves proven to lose are skipped:
 // there are others, or the node would be proven.
 Tree::Edge& Tree::choose(const Node& node) const {
     const double visits = node.visits + node.passing;
@@ -160,7 +161,7 @@ void Tree::wait(uint32_t leaf) {
     for (uint32_t at = leaf; at != NONE; at = nodes_[at].parent) ++nodes_[at].passing;
 }
 
-// Counts a visit of this value for a node and all above it, and draws the proofs that follow from it.
+// Adds a visit with this value to a node and all its ancestors, and propagates proofs.
 void Tree::back_up(uint32_t from, double value) {
     bool child_proven = false;
     for (uint32_t at = from; at != NONE; at = nodes_[at].parent, value = -value) {
@@ -244,7 +245,7 @@ std::vector<Move> Tree::pv_from(const Edge& edge) const {
         const Edge* best = begin_edges(node);
         for (const Edge* other = best + 1; other != end_edges(node); ++other)
             if (better(*other, *best)) best = other;
-        if (best->child == NONE) break;  // none was tried
+        if (best->child == NONE) break;  // no move was tried
         pv.push_back(best->move);
         at = best->child;
     }
@@ -312,7 +313,7 @@ void Forest::write(float* planes, int32_t* offsets, int32_t* actions) {
 }
 
 std::optional<Error> Forest::expand(const float* priors_given, const float* values_given) {
-    // Whatever else becomes of the caller's arrays, what was looked at is what is used.
+    // Copies, so that the values checked are the values used, even if the caller changes its arrays meanwhile.
     const std::vector<float> priors(priors_given, priors_given + actions());
     const std::vector<float> values(values_given, values_given + rows());
     for (size_t i = 0; i < priors.size(); ++i)

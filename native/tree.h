@@ -1,5 +1,5 @@
-// Search with PUCT: a tree for each of many games, whose leaves are given out to be evaluated all in one batch.
-// What becomes of a game depends on nothing but that game, the settings and the evaluations of its own leaves.
+// PUCT search: one tree per game, with the leaves of all trees handed out for evaluation in one batch.
+// A game's result depends only on that game, the settings and the evaluations of its own leaves.
 #pragma once
 
 #include <memory>
@@ -14,49 +14,49 @@ namespace keisei {
 constexpr int MAX_TREE_NODES = 4'000'000;
 
 struct TreeSettings {
-    double c_puct = 1.5;   // how much a prior counts against a value
-    double fpu = 0.25;     // a move not tried counts as its position's value, less this by the share of priors tried
-    int leaves = 8;        // that a tree gives out at once
+    double c_puct = 1.5;   // the weight of priors against values
+    double fpu = 0.25;     // an untried move has its position's value minus fpu * sqrt(sum of the tried moves' priors)
+    int leaves = 8;        // handed out per tree at once
     int max_nodes = 500'000;
 };
 
-// A move at the root, and what the search found about it; for the side to move at the root.
+// A move at the root and the search's results for it, from the point of view of the side to move at the root.
 struct TreeLine {
     Move move;
     int visits = 0;
     double value = 0;
     float prior = 0;
-    int mate = 0;          // plies to a proven win, negative: to a proven loss; 0: nothing is proven
-    std::vector<Move> pv;  // begins with the move
+    int mate = 0;          // plies to a proven win, negative for a proven loss; 0 if nothing is proven
+    std::vector<Move> pv;  // starts with the move
 };
 
-// The tree of one game. Values are those of a node's side to move and change their sign from ply to ply.
+// The tree of one game. Values are for the side to move at a node, so the sign changes from ply to ply.
 class Tree {
 public:
-    // The game must not be over. That its side to move could declare a win is left to the caller: a move is searched.
+    // The game must not be over. Declaring a win at the root is up to the caller: a move is searched in any case.
     Tree(const Game& game, const TreeSettings& settings);
 
     int visits() const { return nodes_[ROOT].visits; }
     int size() const { return int(nodes_.size()) - 1; }
     bool answered() const { return nodes_[ROOT].result != Verdict::OPEN || visits() > 0; }
-    // Is there nothing left to do: so many visits, a proof, or no room?
+    // Is the search complete: enough visits, a proof, or no room left?
     bool finished(int visits_wanted) const;
 
-    // Collects leaves, unless there are some that wait for their evaluation.
+    // Collects leaves, unless some are still waiting for their evaluation.
     void collect(int visits_wanted);
     int leaf_count() const { return int(leaves_.size()); }
     int legal_count(int leaf) const { return nodes_[leaves_[size_t(leaf)].node].edge_count; }
     // OBSERVATION_SIZE floats, and legal_count() actions.
     void write_leaf(int leaf, float* planes, int32_t* actions) const;
 
-    // The evaluations of all leaves: the priors of each one's actions in turn, and a value for each.
+    // Takes the evaluations of all leaves: the priors of each leaf's actions in turn, and a value for each leaf.
     void expand(const float* priors, const float* values);
 
-    // The best moves, at most so many, the best first.
+    // Returns at most this many moves, best first.
     std::vector<TreeLine> lines(int count) const;
 
 private:
-    // For the side to move. A draw is never proven, only found at the end of a game.
+    // For the side to move. A draw is never proven, only reached at the end of a game.
     enum class Verdict : uint8_t { OPEN, WIN, LOSS, DRAW };
     enum class State : uint8_t { NEW, WAITING, EXPANDED };
 
@@ -66,7 +66,7 @@ private:
         uint32_t edges = 0;  // the first of them
         int32_t visits = 0;
         uint16_t edge_count = 0;
-        uint16_t passing = 0;  // leaves at or below this node that wait: each is a loss for the side that came here
+        uint16_t passing = 0;  // leaves waiting at or below this node: each is a virtual loss for the side that moved here
         uint16_t plies = 0;    // to the proven end
         Verdict result = Verdict::OPEN;
         State state = State::NEW;
@@ -80,7 +80,7 @@ private:
     };
     static_assert(sizeof(Edge) == 12);
 
-    // Edges in blocks: those of a node lie side by side, and none is ever moved.
+    // Edges in blocks: a node's edges are contiguous, and none ever moves.
     class EdgeArena {
     public:
         uint32_t allocate(int count);
@@ -98,7 +98,7 @@ private:
     };
 
     static constexpr uint32_t NONE = UINT32_MAX;
-    static constexpr uint32_t LOST = 0;  // one node for all positions in which the side to move has lost
+    static constexpr uint32_t LOST = 0;  // one node for all positions lost for the side to move
     static constexpr uint32_t ROOT = 1;
 
     Edge* begin_edges(const Node& node) const { return edges_.at(node.edges); }
@@ -116,7 +116,7 @@ private:
     bool better(const Edge& a, const Edge& b) const;
     std::vector<Move> pv_from(const Edge& edge) const;
 
-    Game game_;  // at the root, but while a simulation walks
+    Game game_;  // at the root, except during a simulation
     TreeSettings settings_;
     std::vector<Node> nodes_;
     EdgeArena edges_;
@@ -137,13 +137,13 @@ public:
     bool answered() const;
     bool finished(int visits) const;
 
-    // Chooses leaves in all trees that have fewer visits, and writes them down: rows() positions, their planes, the
-    // offsets of their actions (rows() + 1), and the actions. Until expand() has been given their evaluations, they
-    // are the same leaves again. There may be none although the search is not finished.
+    // Selects leaves in all trees that have fewer visits, and writes rows() planes, rows() + 1 offsets into the
+    // actions, and the actions. Until expand() has received their evaluations, the leaves stay the same. There may be
+    // none before the search is finished.
     void select(int visits);
     void write(float* planes, int32_t* offsets, int32_t* actions);
 
-    // actions() priors and rows() values; an error, and nothing has changed, if one cannot be.
+    // Takes actions() priors and rows() values; if one is invalid, returns an error and changes nothing.
     std::optional<Error> expand(const float* priors, const float* values);
 
 private:
@@ -152,7 +152,7 @@ private:
     TreeSettings settings_;
     ThreadTeam team_;
     std::vector<std::unique_ptr<Tree>> trees_;
-    std::vector<int> rows_, actions_;  // of the trees before each one, and of all
+    std::vector<int> rows_, actions_;  // cumulative over the trees, the total last
 };
 
 }  // namespace keisei

@@ -28,7 +28,7 @@ constexpr bool is_promoted(PieceType t) { return t > KING; }
 constexpr bool can_promote(PieceType t) { return t >= PAWN && t < KING && t != GOLD; }
 constexpr bool moves_like_gold(PieceType t) { return t == GOLD || (t >= PRO_PAWN && t <= PRO_SILVER); }
 
-// How many of each kind a set holds, P L N S G B R K.
+// The number of each kind in a full set, P L N S G B R K.
 constexpr int SET_COUNT[9] = {0, 18, 4, 4, 4, 4, 2, 2, 2};
 
 using Piece = uint8_t;  // PieceType | Color << 4; 0 is an empty square
@@ -76,21 +76,21 @@ private:
     uint16_t code_ = 0;
 };
 
-// Move numbers end here, so that every position of every game has an SFEN that can be read back.
+// The highest move number, so that every position of every game has an SFEN that can be read back.
 constexpr int MAX_MOVE_NUMBER = 1'000'000;
 
-// More legal moves than this no position has (593 is the known maximum). Nor has one without the mover's king: a board
-// that is empty but for the enemy king on the last rank allows 527 drops, and a piece of each kind left in hand for
-// them, a rook on the board adds 28 at most, a bishop 17, each of three silvers 4, each of three lances 3, others none.
+// No position has more legal moves than this (593 is the known maximum), not even without the mover's king: a board
+// that is empty except for the enemy king on the last rank allows 527 drops; with one piece of each kind kept in hand
+// for them, a rook on the board adds at most 28, a bishop 17, each of three silvers 4, each of three lances 3.
 constexpr int MAX_LEGAL_MOVES = 600;
 
-// A text that cannot be read (SYNTAX), or one that can be read but breaks the rules (RULES).
+// A text that cannot be parsed (SYNTAX), or one that can but breaks the rules (RULES).
 struct Error {
     enum Kind : uint8_t { SYNTAX, RULES } kind;
     std::string message;
 };
 
-// A value or an error; look before you take the value.
+// A value or an error; check ok() before taking the value.
 template <class T>
 class Result {
 public:

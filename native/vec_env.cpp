@@ -9,13 +9,13 @@
 namespace keisei {
 namespace {
 
-// How the game has ended, the side to move declaring its win if it may.
+// Returns how the game ended, after declaring a win for the side to move if it may.
 std::optional<Outcome> decided(Game& game) {
     if (game.can_declare()) (void)game.declare();
     return game.outcome();
 }
 
-// Bytes out and in, little-endian; a reader that has come to the end says so.
+// Writes and reads bytes, little-endian; reading past the end is reported.
 constexpr std::string_view MAGIC = "keisei games 2\n";
 
 class ByteWriter {
@@ -107,7 +107,7 @@ void VectorGames::begin(Slot& slot) const {
     for (; slot.opening < plan_.random_plies; ++slot.opening) {
         const MoveList& legal = game.legal_moves();
         game.push_legal(legal.moves[random.below(uint32_t(legal.size))]);
-        if (decided(game)) {  // an opening never ends a game: it is shorter then
+        if (decided(game)) {  // an opening never ends a game: it is cut short
             game.pop();
             break;
         }
@@ -187,7 +187,7 @@ void VectorGames::observe(const Observations& out) {
 
 std::optional<Error> VectorGames::step(const int32_t* actions, const Results& results, const Observations& out) {
     std::atomic<int> first_illegal{plan_.slots};
-    const std::vector<int32_t> given(actions, actions + plan_.slots);  // whatever else becomes of the caller's array
+    const std::vector<int32_t> given(actions, actions + plan_.slots);  // the caller may change its array meanwhile
     team_.run(plan_.slots, [&](int first, int end) {
         for (int i = first; i < end; ++i)
             if (!choose(slots_[size_t(i)], given[size_t(i)])) lower(first_illegal, i);
@@ -196,7 +196,7 @@ std::optional<Error> VectorGames::step(const int32_t* actions, const Results& re
 
     std::atomic<bool> any_ended{false};
     team_.run(plan_.slots, [&](int first, int end) {
-        const Results results_here = results;  // not to look at the other thread's stack again and again
+        const Results results_here = results;  // avoids repeated reads from the other thread's stack
         const Observations out_here = out;
         for (int i = first; i < end; ++i) {
             Slot& slot = slots_[size_t(i)];
@@ -242,7 +242,7 @@ std::string VectorGames::save() const {
 }
 
 Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes, int threads) {
-    if (!bytes.starts_with(MAGIC)) return damaged("they do not begin as saved games of this version do");
+    if (!bytes.starts_with(MAGIC)) return damaged("not in the format of this version");
     if (bytes.size() < MAGIC.size() + sizeof(uint64_t)) return damaged("too short");
     uint64_t sum = 0;
     std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
@@ -257,12 +257,12 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
     if (!in.get(slots) || !in.get(max_moves) || !in.get(declaration) || !in.get(plan.seed) || !in.get(plan.first_number) ||
         !in.get(plan.stride) || !in.get(random_plies) || !in.get(starts))
         return damaged("too short");
-    // Each slot and each start takes some bytes, so these are no more than there can be.
+    // Each slot and each start takes some bytes, which limits their numbers.
     constexpr size_t SLOT_BYTES = sizeof(uint64_t) + sizeof(PackedPosition) + 1 + sizeof(int32_t) + sizeof(uint32_t);
     if (slots < 1 || slots > MAX_SLOTS || size_t(slots) > in.left() / SLOT_BYTES || starts < 1 ||
         starts > in.left() / sizeof(PackedPosition) || max_moves < 1 || max_moves > UNLIMITED ||
         declaration > uint8_t(Declaration::TRY) || random_plies < 0)
-        return damaged("a plan that cannot be");
+        return damaged("invalid settings");
     plan.slots = slots;
     plan.rules = {max_moves, Declaration(declaration)};
     const auto read_positions = [&in](uint32_t count, std::vector<Position>& to) -> std::optional<Error> {
@@ -280,7 +280,7 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
     if (const auto error = read_positions(late_starts, plan.late_starts)) return *error;
     if (const auto error = flaw(plan)) return damaged(error->message);
 
-    // No opening is played for games that are to be replaced.
+    // No opening is played for games that are about to be replaced.
     auto games = std::make_unique<VectorGames>(plan, threads);
     games->plan_.random_plies = random_plies;
     for (Slot& slot : games->slots_) {
@@ -291,7 +291,7 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
         if (!in.get(slot.number)) return damaged("too short");
         if (const auto error = read_positions(1, start)) return *error;
         if (!in.get(late) || !in.get(opening) || !in.get(moves)) return damaged("too short");
-        if (late > 1 || opening < 0 || uint32_t(opening) > moves) return damaged("a slot that cannot be");
+        if (late > 1 || opening < 0 || uint32_t(opening) > moves) return damaged("invalid slot");
         slot.opening = opening;
         slot.late = late;
         slot.start = start[0];
@@ -299,12 +299,12 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
         for (uint32_t i = 0; i < moves; ++i) {
             uint16_t code = 0;
             if (!in.get(code)) return damaged("too short");
-            if (!slot.game.legal_moves().contains(Move(code))) return damaged("a move that is not legal");
+            if (!slot.game.legal_moves().contains(Move(code))) return damaged("illegal move");
             slot.game.push_legal(Move(code));
         }
-        if (decided(slot.game)) return damaged("a game that is over");
+        if (decided(slot.game)) return damaged("a finished game");
     }
-    if (in.left()) return damaged("bytes beyond the end");
+    if (in.left()) return damaged("extra bytes at the end");
     return games;
 }
 

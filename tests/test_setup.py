@@ -33,7 +33,7 @@ def test_a_wrong_python_gives_one_clear_line(tmp_path: Path) -> None:
     done = make("tools", f"PYTHON={fake_python(tmp_path, '3.8')}")
     assert done.returncode == 2
     first, *rest = done.stderr.splitlines()
-    assert first.startswith("keisei needs Python 3.11 or newer, and '")
+    assert first.startswith("keisei needs Python 3.11 or newer, but '")
     assert all(line.startswith("make") for line in rest)
 
 
@@ -44,7 +44,7 @@ def test_no_python_at_all_gives_the_same_line() -> None:
 def test_a_missing_compiler_gives_one_clear_line() -> None:
     done = make("tools", "CXX=no-such-compiler")
     assert done.returncode == 2
-    assert done.stderr.startswith("keisei needs a C++20 compiler, and there is no 'no-such-compiler'")
+    assert done.stderr.startswith("keisei needs a C++20 compiler, but 'no-such-compiler' was not found")
 
 
 def test_a_second_build_has_nothing_to_do_and_a_changed_source_has() -> None:

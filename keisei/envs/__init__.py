@@ -1,7 +1,7 @@
 """Shogi for other people's learners: Gymnasium (single and vector) and, in shogi_v0, PettingZoo.
 
-Importing this registers `keisei/Shogi-v0`. It takes the extra `gym`, and never torch. docs/shogi.md says
-whose reward is whose.
+Importing this registers `keisei/Shogi-v0`. It needs the extra `gym` and never torch. docs/shogi.md explains
+who gets which reward.
 """
 
 try:

@@ -1,8 +1,8 @@
-"""A picture of a position as an array: SFEN and the last move in, RGB pixels out.
+"""A picture of a position as an array of RGB pixels, from its SFEN and the last move.
 
-This is what Gymnasium's `render_mode="rgb_array"` asks for, in the layout and the colours of
-keisei/shogi/svg.py. The signs are the bitmaps below, enlarged by whole numbers. Counts in White's hand stay
-upright, so that a 6 is no 9. An even `cell` gives an even width and height, as most video formats want.
+For Gymnasium's `render_mode="rgb_array"`, with the layout and colours of keisei/shogi/svg.py. The glyphs are
+the bitmaps below, scaled by whole numbers. Counts in White's hand stay upright, so that a 6 is not a 9. An
+even `cell` gives an even width and height, as most video formats require.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ _BOARD, _MARKED, _WOOD, _EDGE = (245, 215, 156), (232, 168, 96), (255, 242, 208)
 
 
 def _glyphs(names: str, art: str) -> dict[str, _Mask]:
-    """Cut bitmaps that stand side by side; each gets its name."""
+    """Split a row of bitmaps and name each one."""
     columns = zip(*(line.split() for line in art.strip().splitlines()), strict=True)
     pairs = zip(names.split(), columns, strict=True)
     return {name: np.array([[dot == "#" for dot in row] for row in rows]) for name, rows in pairs}
@@ -99,7 +99,7 @@ _NUMBERS = _glyphs(" ".join(KANJI_NUMBERS[1:]), """
 
 
 def draw_rgb(sfen: str, last_move: Move | None = None, *, cell: int = 48) -> npt.NDArray[np.uint8]:
-    """Return a valid SFEN's picture [H, W, 3], squares `cell` pixels wide, the last move's ones coloured."""
+    """Return a picture [H, W, 3] of a valid SFEN: squares `cell` pixels wide, the last move highlighted."""
     if not isinstance(cell, int) or not 16 <= cell <= 256:
         kind = "" if isinstance(cell, int) else "an int from "
         raise ValueError(f"cell is {cell!r}, expected {kind}16 to 256")
@@ -117,17 +117,17 @@ def draw_rgb(sfen: str, last_move: Move | None = None, *, cell: int = 48) -> npt
 
 
 def _margins(cell: int) -> tuple[int, int]:
-    """Left and right of the board there is room for a hand with its counts, above it for the file numbers."""
+    """Return the margins: beside the board for a hand with counts, above it for the file numbers."""
     return 9 * cell // 4, cell // 2
 
 
 def _scale(cell: int) -> int:
-    """How many pixels wide and high a dot of a bitmap becomes."""
+    """Return the size in pixels of a bitmap's dot."""
     return max(1, cell // 20)
 
 
 def _line(cell: int) -> int:
-    """The width of lines, of two the one that lets a sign stand exactly in the middle of its square."""
+    """Return the line width, adjusted by one where needed to centre glyphs exactly in their squares."""
     width = max(1, cell // 48)
     return width + (width + cell + _scale(cell)) % 2
 
@@ -137,7 +137,7 @@ def _paste(image: _Image, tile: _Image, x: int, y: int) -> None:
 
 
 def _stamp(image: _Image, mask: _Mask, x: int, y: int, scale: int = 1, ink: _Rgb = _INK) -> None:
-    """Draw an enlarged bitmap with its middle at x, y."""
+    """Draw a scaled bitmap centred on x, y."""
     mask = mask.repeat(scale, axis=0).repeat(scale, axis=1)
     height, width = mask.shape
     left, top = x - width // 2, y - height // 2
@@ -151,14 +151,14 @@ def _write(image: _Image, text: str, x: int, y: int, cell: int) -> None:
 
 
 def _body(size: int) -> _Mask:
-    """The five-sided piece, pointing up, in a square."""
+    """Return the five-sided outline of a piece, pointing up, in a square."""
     steps = (2 * np.arange(size) + 1) / size - 1
     half_width = np.interp(steps, [-0.97, -0.66, 0.95], [0.06, 0.7, 0.92], left=-1, right=-1)
     return np.abs(steps)[None, :] <= half_width[:, None]
 
 
 def _inside(body: _Mask, edge: int) -> _Mask:
-    """What is left of a shape without its edge."""
+    """Return a shape without its edge."""
     for _ in range(edge):
         padded = np.pad(body, 1)
         body = body & padded[2:, 1:-1] & padded[:-2, 1:-1] & padded[1:-1, 2:] & padded[1:-1, :-2]
@@ -167,7 +167,7 @@ def _inside(body: _Mask, edge: int) -> _Mask:
 
 @lru_cache(maxsize=128)
 def _tile(piece: str, cell: int, ground: _Rgb) -> _Image:
-    """A square without its lines; White's pieces are Black's turned round."""
+    """Draw a square without its lines; White's pieces are Black's rotated by 180°."""
     if piece and piece[-1].islower():
         return _tile(piece.upper(), cell, ground)[::-1, ::-1]
     size, scale = cell - _line(cell), _scale(cell)
@@ -183,7 +183,7 @@ def _tile(piece: str, cell: int, ground: _Rgb) -> _Image:
 
 @lru_cache(maxsize=4)
 def _empty_board(cell: int) -> _Image:
-    """The board, the coordinates and, where the hands begin, the sign of the side."""
+    """Draw the board, the coordinates and each side's symbol at the start of its hand."""
     (left, top), line = _margins(cell), _line(cell)
     image = np.full((9 * cell + 2 * top, 9 * cell + 2 * left, 3), _PAPER, dtype=np.uint8)
     end_x, end_y = left + 9 * cell + line, top + 9 * cell + line
@@ -204,7 +204,7 @@ def _empty_board(cell: int) -> _Image:
 
 
 def _hand_places(color: Color, row: int, cell: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Corner of a tile and middle of its count: Black's run up at the right, White's down at the left."""
+    """Return a tile's corner and its count's centre; Black's run up on the right, White's down the left."""
     (left, top), line = _margins(cell), _line(cell)
     if color is Color.BLACK:
         x, y = left + 9 * cell + cell // 2 + line, top + line + (8 - row) * cell
@@ -214,7 +214,7 @@ def _hand_places(color: Color, row: int, cell: int) -> tuple[tuple[int, int], tu
 
 
 def _draw_hand(image: _Image, position: Diagram, color: Color, cell: int) -> None:
-    """The side's pieces with counts above one; a disc beside its sign means that it is to move."""
+    """Draw a side's pieces, with counts above one; a disc beside its symbol marks the side to move."""
     if position.turn is color:
         _, (x, y) = _hand_places(color, 0, cell)
         steps = np.arange(-(cell // 6), cell // 6 + 1)

@@ -1,4 +1,4 @@
-"""One game as every environment plays it: beginnings, action indices, observations, pictures."""
+"""One game as every environment plays it: starting positions, action indices, observations, pictures."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ Frame = str | npt.NDArray[np.uint8]
 class EnvGame:
     """A game in progress, played by action indices.
 
-    beginnings: a vector of one game, of which the first positions are taken.
-    illegal_action: "lose" ends the game as the rules of shogi do, "raise" is a RulesError.
+    beginnings: a vector of one game that supplies the starting positions.
+    illegal_action: "lose" loses the game, as the rules of shogi say; "raise" raises a RulesError.
     """
 
     def __init__(self, beginnings: VectorGames, illegal_action: str) -> None:
@@ -40,11 +40,11 @@ class EnvGame:
         return self.game.turn
 
     def outcome(self) -> Outcome | None:
-        """Return how the game ended; None while it goes on."""
+        """Return how the game ended, or None if it has not."""
         return self._illegal or self.game.outcome()
 
     def play(self, action: int) -> None:
-        """Play an action, and declare the other side's win if it may."""
+        """Play an action, then declare a win for the other side if it is entitled to one."""
         try:
             self.game.push(encoding.move_of(action, self.turn))
         except RulesError as error:
@@ -56,7 +56,7 @@ class EnvGame:
             self.game.declare()
 
     def observation(self, viewer: Color | None = None) -> npt.NDArray[np.float32]:
-        """Return the planes, float32 [46, 9, 9], as the side to move (or a given side) sees the board."""
+        """Return the planes, float32 [46, 9, 9], as the side to move (or `viewer`) sees the board."""
         seen = encoding.planes(encoding.pack([self.game])).reshape(encoding.PLANES, 9, 9)
         return seen if viewer in (None, self.turn) else _from_the_other_side(seen)
 
@@ -68,7 +68,7 @@ class EnvGame:
 
 
 def _from_the_other_side(seen: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the planes as the side that is not to move sees the board; a check is not its own."""
+    """Return the planes as the side not to move sees the board; the check plane is cleared."""
     own, enemy = seen[:14, ::-1, ::-1], seen[14:28, ::-1, ::-1]
     own_hand, enemy_hand = seen[28:35], seen[35:42]
     is_black, length_and_repetition, check = seen[42:43], seen[43:45], seen[45:]
@@ -85,20 +85,20 @@ def render(game: ShogiGame, mode: str) -> Frame:
 
 
 def checked_render_mode(mode: str | None) -> str | None:
-    """Return a render mode that exists, or None for none; anything else is a ValueError."""
+    """Return a valid render mode or None; anything else is a ValueError."""
     if mode is not None and mode not in RENDER_MODES:
         raise ValueError(f"render_mode is {mode!r}, expected None, 'ansi' or 'rgb_array'")
     return mode
 
 
 def result(outcome: Outcome) -> dict[str, Any]:
-    """Return how a game ended as infos tell it: winner (0 Black, 1 White, -1 nobody) and reason."""
+    """Return the result as reported in infos: winner (0 Black, 1 White, -1 nobody) and reason."""
     winner = -1 if outcome.winner is None else int(outcome.winner)
     return {"winner": winner, "reason": str(outcome.reason)}
 
 
 def reward(outcome: Outcome | None, side: Color) -> float:
-    """Return what an outcome is worth to a side: 1, 0 or -1; 0 while the game goes on."""
+    """Return a side's reward, 1, 0 or -1; 0 while the game goes on."""
     if outcome is None or outcome.winner is None:
         return 0.0
     return 1.0 if outcome.winner is side else -1.0

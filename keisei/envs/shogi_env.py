@@ -1,9 +1,8 @@
 """ShogiEnv: shogi as a Gymnasium environment, one game at a time.
 
-Without an opponent the agent plays both sides in turn: an observation is always that of the side to move, and
-the reward of a step is that of the side that has just moved, the opposite of what it means to the next one.
-With an opponent the agent plays one side, every observation before the end of the game is its own, and so is
-every reward.
+Without an opponent the agent plays both sides in turn: an observation belongs to the side to move, a step's
+reward to the side that has just moved (for the next one it has the opposite sign). With an opponent the agent
+plays one side: every reward is its own, and so is every observation before the end of the game.
 """
 
 import operator
@@ -31,7 +30,7 @@ from keisei.shogi.vector import VectorGames
 
 Observation = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-_BEGINNINGS = 100  # how often reset() tries to find a game that lasts until the agent's first move
+_BEGINNINGS = 100  # attempts by reset() to find a game that lasts until the agent's first move
 
 OpponentPolicy = Callable[[Observation, Mask], int]  # (planes [46, 9, 9], legal actions [13527]) → action
 
@@ -45,9 +44,9 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
     """A game of shogi; registered as keisei/Shogi-v0.
 
     opponent: None (self-play), "random", or a function of observation and mask that returns a legal action.
-    agent_color: with an opponent, the agent's side: "black", "white", or "random", drawn anew for each game.
-        Without one it means nothing.
-    illegal_action: "lose" ends the game as the rules of shogi do, reward -1; "raise" is a RulesError.
+    agent_color: the agent's side: "black", "white", or "random", drawn for each game; ignored without an
+        opponent.
+    illegal_action: "lose" loses the game, as the rules of shogi say, reward -1; "raise" raises a RulesError.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
     """
 
@@ -81,12 +80,12 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
             1, max_moves=max_moves, declaration=declaration, starts=starts, random_plies=random_plies
         )
         self._table = EnvGame(beginnings, illegal_action)
-        self._is_ready = False  # for step(): not before reset() has set up a game
+        self._is_ready = False  # for step(): False until reset() has set up a game
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a game; the opponent makes its move first if it has the first move."""
+        """Start a game; if the opponent moves first, its move is played."""
         super().reset(seed=seed, options=options)
         self._is_ready = False
         for _ in range(_BEGINNINGS):
@@ -94,10 +93,10 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
             if not self._table.outcome():
                 self._is_ready = True
                 return self._table.observation(), self._info()
-        raise RulesError(f"the opponent has ended {_BEGINNINGS} games before the agent's first move")
+        raise RulesError(f"the opponent ended {_BEGINNINGS} games in a row before the agent's first move")
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Play an action, and the opponent's answer if there is one; nothing is ever truncated."""
+        """Play an action, and the opponent's reply if there is one; nothing is ever truncated."""
         if not self._is_ready:
             over = self._table.outcome()
             raise RulesError(f"the game is over, {over}: reset()" if over else "no game has begun: reset()")
@@ -109,7 +108,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
             try:
                 self._let_opponent_play(self._opponent)
             except BaseException:
-                self._table.game.pop()  # the agent's move: it is its turn again
+                self._table.game.pop()  # the agent's move: it is the agent's turn again
                 raise
         outcome = self._table.outcome()
         self._is_ready = outcome is None
@@ -120,7 +119,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
         return self._table.mask()
 
     def render(self) -> Frame | None:
-        """Return the board as a BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
+        """Return the board as BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
         return render(self._table.game, self.render_mode) if self.render_mode else None
 
     def _begin(self) -> None:
@@ -138,7 +137,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
         mask = self._table.mask()
         action = operator.index(opponent(self._table.observation(), mask.copy()))
         if not (0 <= action < ACTIONS and mask[action]):
-            raise RulesError(f"the opponent plays the illegal action {action} in {self._table.game.sfen()}")
+            raise RulesError(f"the opponent played illegal action {action} in {self._table.game.sfen()}")
         self._table.play(action)
 
     def _random_action(self, _: Observation, mask: Mask) -> int:
@@ -146,7 +145,7 @@ class ShogiEnv(gymnasium.Env[Observation, np.int64]):
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {
-            "action_mask": self.action_masks().view(np.int8),  # as action_space.sample() takes it
+            "action_mask": self.action_masks().view(np.int8),  # as action_space.sample() expects it
             "to_move": int(self._table.turn),
             "ply": self._table.game.ply,
         }

@@ -5,7 +5,7 @@
 
 player_0 is Black and player_1 is White. An observation is a dict: "observation", float32 [46, 9, 9], the
 board as that agent sees it, and "action_mask", int8 [13527], all zero while it is the other's turn. Rewards
-come with the end of the game: 1 and -1, or 0 for both.
+come at the end of the game: 1 and -1, or 0 for both.
 """
 
 import operator
@@ -42,14 +42,14 @@ _NAMES = list(_AGENTS)
 
 
 def env(**options: Any) -> "AECEnv[str, Any, Any]":
-    """Return the environment with PettingZoo's own checks of the order of calls and of actions."""
+    """Return the environment, wrapped in PettingZoo's checks of call order and actions."""
     return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(raw_env(**options)))
 
 
 class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[misc] # noqa: N801
     """Shogi for two agents.
 
-    illegal_action: "lose" ends the game as the rules of shogi do, rewards -1 and 1; "raise" is a RulesError.
+    illegal_action: "lose" loses the game, as the rules of shogi say; "raise" raises a RulesError.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
     """
 
@@ -99,7 +99,7 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:  # noqa: ARG002
-        """Begin a game, the same one for the same seed."""
+        """Start a game, the same one for the same seed."""
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
         self._table.begin(int(self._random.integers(2**63)))
@@ -112,7 +112,7 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
         self.agent_selection = _NAMES[self._table.turn]
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
-        """Return the board as an agent sees it, and its legal actions if it is its turn."""
+        """Return the board as an agent sees it, and its legal actions when it is to move."""
         color = _AGENTS[agent]
         mask = self._table.mask() if color is self._table.turn else np.zeros(ACTIONS, np.bool_)
         return {"observation": self._table.observation(color), "action_mask": mask.view(np.int8)}
@@ -136,8 +136,8 @@ class raw_env(AECEnv[str, dict[str, npt.NDArray[Any]], int]):  # type: ignore[mi
         self._accumulate_rewards()
 
     def render(self) -> Frame | None:
-        """Return the board as a BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
+        """Return the board as BOD text ("ansi") or as a picture, uint8 [H, W, 3] ("rgb_array")."""
         return render(self._table.game, self.render_mode) if self.render_mode else None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held open."""

@@ -1,8 +1,8 @@
 """ShogiVectorEnv: the native vector of games as a gymnasium.vector.VectorEnv.
 
-Self-play in every slot: observations are those of the sides to move, a reward is that of the side that has
-just moved. A finished game is followed by the next one in the same step (AutoresetMode.SAME_STEP); its last
-observation and its result are in the infos.
+Self-play in every slot: an observation belongs to the side to move, a reward to the side that has just moved.
+When a game ends, the next one begins in the same step (AutoresetMode.SAME_STEP); the infos have the finished
+game's last observation and result.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
     """`num_envs` games of self-play at once; gymnasium.make_vec("keisei/Shogi-v0", num_envs=64) makes one.
 
     threads: native threads; the results are the same for any number.
-    copy: hand out copies of the observations; without, the same array is overwritten by each step.
+    copy: return copies of the observations; if False, every step overwrites the same array.
     max_moves, declaration, starts, random_plies: as for keisei.shogi.vector.VectorGames.
-    An illegal action is a RulesError, and then nothing was played in any game.
+    An illegal action raises a RulesError; no game is then changed.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -77,9 +77,9 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[_Array, dict[str, Any]]:
-        """Begin new games in all slots, the same ones for the same seed."""
+        """Start new games in all slots, the same ones for the same seed."""
         if options and options.get("reset_mask") is not None:
-            raise ValueError("reset_mask is of no use here: each game is followed by the next one by itself")
+            raise ValueError("reset_mask is not supported: games restart by themselves")
         super().reset(seed=seed)
         self._games.restart(seed=int(self.np_random.integers(2**63)))
         self._games.observe(self._batch)
@@ -115,7 +115,7 @@ class ShogiVectorEnv(VectorEnv[_Array, _Array, _Array]):
         return self._batch.planes.copy() if self._copy else self._batch.planes
 
     def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """Return actions of any integer type as native code takes them; it looks at each of them itself."""
+        """Convert actions of any integer type for native code, which checks each value itself."""
         given = np.asarray(actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
             got = f"{given.dtype} of shape {given.shape}"

@@ -1,10 +1,10 @@
-"""Alpha-beta search by material, and a look one move ahead: native, many games in one call, without the GIL.
+"""Alpha-beta search on material, and a one-move lookahead: native, many games per call, without the GIL.
 
     alpha_beta(games, depth, seeds, threads) -> [(move, score), …]
     material_moves(games, seeds) -> [move, …]
 
-The games are left as they are, must not be over, and must have both kings. native/alpha_beta.h says what is
-searched. A seed decides between moves that are equal.
+The games are not changed, must not be over and must have both kings. native/alpha_beta.h defines the search.
+A seed breaks ties between equal moves.
 """
 
 from keisei._native import alpha_beta, material_moves

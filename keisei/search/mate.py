@@ -1,4 +1,4 @@
-"""Mate by continuous checks (詰み): is there one, and how."""
+"""Search for a mate by continuous checks (詰み)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from keisei.shogi.shogi_game import ShogiGame
 
 @dataclass(frozen=True, slots=True)
 class MateAnswer:
-    """What a search for mate found.
+    """The result of a mate search.
 
-    kind: "mate" (forced, and line is one way; it need not be the shortest), "nomate" (no sequence of checks
-    forces one, for certain) or "unknown" (the limits came first, the proof that there is none would take too
-    much room, or the mate would come after the game's maximum length).
+    kind: "mate" (forced; line is one way, not necessarily the shortest), "nomate" (proven: no sequence of
+    checks forces mate) or "unknown" (a limit was reached, a proof that there is none would take too much
+    memory, or the mate would come after the game's maximum length).
     """
 
     kind: Literal["mate", "nomate", "unknown"]
@@ -31,8 +31,8 @@ def find_mate(
 ) -> MateAnswer:
     """Return whether the side to move can force mate, giving check with every move.
 
-    max_nodes: positions that are looked into, some 100 bytes each. should_stop: asked every 10 ms or so.
-    The GIL is not held. A game that is over is a RulesError; the side to move need not have a king.
+    max_nodes: positions to expand, about 100 bytes each. should_stop: called every 10 ms or so.
+    The GIL is released. A finished game is a RulesError; the side to move need not have a king.
     """
     kind, line = _native.find_mate(game, max_nodes, seconds, should_stop)
     return MateAnswer(cast(Literal["mate", "nomate", "unknown"], kind), tuple(line))

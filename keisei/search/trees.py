@@ -1,4 +1,4 @@
-"""SearchTrees: a PUCT tree for each of many games, over the native search; no networks and no clocks.
+"""SearchTrees: one PUCT tree per game, on top of the native search; no networks, no clocks.
 
     trees = SearchTrees(games, c_puct=1.5, fpu=0.25, leaves=8, max_nodes=500_000)
     while not trees.finished(visits=800):
@@ -6,8 +6,8 @@
         if len(leaves):
             trees.expand(*evaluate(leaves))        # priors, values
 
-Native work takes `threads` threads and does not hold the GIL. What becomes of a game's tree depends neither
-on them nor on the other games.
+Native work runs on `threads` threads and releases the GIL. A game's tree depends neither on their number nor
+on the other games.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ NO_LIMIT = 2**31 - 1
 
 
 class TreeLine(NamedTuple):
-    """A move at the root; value: for the side to move there; mate: plies to a proven end, 0 if none is."""
+    """A move at the root; value: for the side to move at the root; mate: plies to a proven end, or 0."""
 
     move: Move
     visits: int
@@ -37,7 +37,7 @@ class TreeLine(NamedTuple):
 
 
 class SearchTrees(_native.SearchTrees):
-    """The trees of games that are not over and have both kings; they are copied, with their histories."""
+    """The trees of unfinished games with both kings; the games are copied, with their histories."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class SearchTrees(_native.SearchTrees):
     def select(self, *, visits: int = NO_LIMIT) -> Positions:
         """Return leaves of the trees whose roots have fewer visits; until `expand`, the same ones again.
 
-        They are views, which the next `select` writes anew. There may be none although the search is not
-        finished: all simulations ended at ends of the game.
+        They are views that the next `select` overwrites. There may be none before the search is finished, if
+        every simulation reached the end of the game.
         """
         count = self._select(visits, self._planes, self._offsets, self._actions)
         offsets = self._offsets[: count + 1]
         return Positions(self._planes[:count], offsets, self._actions[: offsets[-1]])
 
     def expand(self, priors: npt.NDArray[np.float32], values: npt.NDArray[np.float32]) -> None:
-        """Take the evaluations of the selected leaves: priors [M] of their actions, values [N], -1 to 1.
+        """Store the evaluations of the selected leaves: priors [M] of their actions, values [N], -1 to 1.
 
-        A wrong shape or number is a ValueError, and then the leaves still wait.
+        A wrong shape or value is a ValueError; the leaves then stay pending.
         """
         self._expand(priors, values)
 
@@ -79,10 +79,10 @@ class SearchTrees(_native.SearchTrees):
         return self._answered()
 
     def finished(self, *, visits: int = NO_LIMIT) -> bool:
-        """Return whether every tree has so many visits at its root, or a proof, or no room."""
+        """Return whether every tree has this many visits at its root, or is proven, or is full."""
         return self._finished(visits)
 
     def result(self, index: int, multipv: int) -> tuple[list[TreeLine], int, int]:
-        """Return of one tree the best moves, at most multipv, the visits of its root and its nodes."""
+        """Return one tree's best moves (at most multipv), its root's visits and its number of nodes."""
         lines, visits, nodes = self._result(index, multipv)
         return [TreeLine(*line) for line in lines], visits, nodes

@@ -10,7 +10,7 @@ KANJI_NUMBERS = "〇一二三四五六七八九"
 FULL_WIDTH_FILES = "０１２３４５６７８９"
 SIDE_NAMES = ("先手", "後手")
 
-# One character each, as a board square has room for one.
+# One character each: a board square has room for no more.
 BOARD_KANJI = {
     "P": "歩", "L": "香", "N": "桂", "S": "銀", "G": "金", "B": "角", "R": "飛", "K": "玉",
     "+P": "と", "+L": "杏", "+N": "圭", "+S": "全", "+B": "馬", "+R": "龍",
@@ -38,7 +38,7 @@ def write_bod(sfen: str) -> str:
 
 
 def is_bod_line(line: str) -> bool:
-    """Tell whether a line belongs to a diagram rather than to the other headers of a record."""
+    """Return whether a line belongs to a diagram rather than to a record's other headers."""
     return (
         line.startswith(("|", "+--", "  ９", "手数＝"))
         or line.strip() in {"先手番", "後手番", "下手番", "上手番"}
@@ -47,7 +47,7 @@ def is_bod_line(line: str) -> bool:
 
 
 class BodReader:
-    """Reads a diagram line by line; a position that breaks a rule is found by whoever sets it up."""
+    """A line-by-line reader of diagrams; it does not check the position against the rules."""
 
     def __init__(self) -> None:
         self._board: dict[str, str] = {}
@@ -57,7 +57,7 @@ class BodReader:
         self._ranks_read = 0
 
     def read(self, line: str) -> None:
-        """Take the next line, one that `is_bod_line`."""
+        """Read the next line, one that `is_bod_line` accepts."""
         if line.startswith("|"):
             if self._ranks_read == 9:
                 raise NotationError("more than nine ranks in the diagram")

@@ -1,6 +1,6 @@
-"""A position taken apart: what is on the board and in the hands, for drawings and records.
+"""A position split into board and hands, for drawings and records.
 
-Reads SFEN that the engine has accepted or written; it checks nothing itself.
+Expects SFEN that the engine has accepted or written; it checks nothing itself.
 """
 
 import re
@@ -23,7 +23,7 @@ class Diagram:
 
     @classmethod
     def from_sfen(cls, sfen: str) -> "Diagram":
-        """Take a valid SFEN apart."""
+        """Parse a valid SFEN."""
         rows, side, hands_text, number = sfen.split()
         board: dict[str, str] = {}
         for rank, row in zip(RANKS, rows.split("/"), strict=True):
@@ -40,7 +40,7 @@ class Diagram:
         return cls(board, hands, Color.BLACK if side == "b" else Color.WHITE, int(number))
 
     def to_sfen(self) -> str:
-        """Put it together again; whether it obeys the rules is for the engine to say."""
+        """Return the SFEN; it is not checked against the rules."""
         rows = []
         for rank in RANKS:
             row = "".join(self.board.get(f"{file}{rank}", ".") for file in range(9, 0, -1))

@@ -1,10 +1,10 @@
-"""Numbers for the network: packed positions, planes and action indices, all seen by the side to move.
+"""Network input and output: packed positions, planes and action indices, from the mover's point of view.
 
-In: games, SFENs, or packed positions, N at a time. Out: numpy arrays, new ones or the caller's (`out`).
-A packed position is 104 bytes that hold board, hands, side, ply, maximum length, check and how often the
-position stood before in its game; `PACKED` names their parts. docs/shogi.md has planes and actions by index.
-Work on packed positions is native, takes `threads` threads and does not hold the GIL. A row that is no
-position is a RulesError that names it; what was written to `out` by then is of no use.
+Input is games, SFENs or packed positions, N at a time; output is numpy arrays, new or the caller's (`out`).
+A packed position is 104 bytes: board, hands, side, ply, maximum length, check, and how often the position
+has already occurred in its game; `PACKED` names the fields. docs/shogi.md lists planes and actions by index.
+Work on packed positions is native, runs on `threads` threads and releases the GIL. A row that is not a valid
+position raises a RulesError that names it; `out` is then undefined.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ def pack(games: Sequence[ShogiGame]) -> Packed:
 
 
 def pack_sfens(sfens: Sequence[str], *, max_moves: int | None = 512) -> Packed:
-    """Return packed positions, uint8 [N, 104], of games of that maximum length; none stood before."""
+    """Return packed positions, uint8 [N, 104], with this maximum length and no earlier occurrences."""
     if isinstance(sfens, str):
-        raise ValueError(f"sfens is the text {sfens!r}, expected a list of SFENs")
+        raise ValueError(f"sfens is the string {sfens!r}, expected a list of SFENs")
     out = np.empty((len(sfens), PACKED_BYTES), np.uint8)
     _native.pack_sfens(list(sfens), max_moves, out)
     return out
@@ -100,8 +100,8 @@ def legal_actions(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return int32 (offsets [N + 1], actions [offsets[N]]): row i has actions[offsets[i]:offsets[i + 1]].
 
-    They are the position's; that its game may be over, by length or repetition, is not looked at.
-    Who knows the offsets already and gives them saves a third of the time.
+    These depend on the position alone: a game may already be over by length or repetition.
+    Passing offsets that are already known saves a third of the time.
     """
     if offsets is None:
         offsets = np.empty(len(packed) + 1, np.int32)
@@ -114,7 +114,7 @@ def legal_actions(
 def legal_mask(
     packed: Packed, *, out: npt.NDArray[np.bool_] | None = None, threads: int = 1
 ) -> npt.NDArray[np.bool_]:
-    """Return the legal actions as a dense mask, bool [N, 13527]; 13 KB a row, for the doors only."""
+    """Return the legal actions as a dense mask, bool [N, 13527]; at 13 KB a row, for external APIs only."""
     if out is None:
         out = np.empty((len(packed), ACTIONS), np.bool_)
     _native.legal_mask(packed, out, threads)
@@ -122,10 +122,10 @@ def legal_mask(
 
 
 def action_of(move: Move | str, turn: Color) -> int:
-    """Return the index, 0 to 13526, of a move (or its USI text) made by that side."""
+    """Return the index, 0 to 13526, of a move (or its USI text) by this side."""
     return _native.action_of(move, turn)
 
 
 def move_of(action: int, turn: Color) -> Move:
-    """Return the move that an index means for that side."""
+    """Return the move that an index stands for when this side is to move."""
     return _native.move_of(action, turn)

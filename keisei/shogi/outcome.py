@@ -15,7 +15,7 @@ class Color(IntEnum):
         return self.name.lower()
 
     def __bool__(self) -> bool:
-        """Return True also for Black: `if outcome.winner` asks whether there is one."""
+        """Return True for Black too, so that `if outcome.winner` means "somebody won"."""
         return True
 
     @property
@@ -25,7 +25,7 @@ class Color(IntEnum):
 
 
 class Reason(StrEnum):
-    """What ended a game. Those after RESIGNATION come only from records of games played elsewhere."""
+    """The reason a game ended. Those after RESIGNATION occur only in records of games played elsewhere."""
 
     CHECKMATE = "checkmate"
     NO_LEGAL_MOVE = "no legal move"
@@ -50,7 +50,7 @@ class Outcome:
 
     @classmethod
     def from_native(cls, winner: int | None, reason: str) -> "Outcome":
-        """Return the outcome that native code tells in numbers and words."""
+        """Convert native code's (winner, reason)."""
         return cls(None if winner is None else Color(winner), Reason(reason))
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Perft: how many sequences of legal moves there are, to check and to time the move generator.
+"""Perft: counts of legal move sequences, to check and time the move generator.
 
-Only the moves count here; repetition, maximum length and declaration do not.
+Repetition, maximum length and declaration are ignored.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def perft(sfen: str, depth: int, *, kings: str = "both", divide: Literal[False] 
 @overload
 def perft(sfen: str, depth: int, *, kings: str = "both", divide: Literal[True]) -> dict[Move, int]: ...
 def perft(sfen: str, depth: int, *, kings: str = "both", divide: bool = False) -> int | dict[Move, int]:
-    """Return the number of move sequences of that length, or with `divide` the number behind each first move.
+    """Return the number of move sequences of this length, or with `divide` the number after each first move.
 
     kings: as for ShogiGame. Runs without the GIL; Ctrl-C stops it.
     """
@@ -26,9 +26,9 @@ def perft(sfen: str, depth: int, *, kings: str = "both", divide: bool = False) -
 
 
 def divided_perft(sfen: str, depth: int, *, kings: str = "both") -> Iterator[tuple[Move, int]]:
-    """Yield each first move with the number of sequences behind it, as soon as it is known."""
+    """Yield each first move with the number of sequences after it, as soon as that is known."""
     if depth < 1:
-        raise ValueError(f"depth is {depth}, expected at least 1 to divide by the first move")
+        raise ValueError(f"depth is {depth}, expected at least 1 to divide by first move")
     without_number = " ".join(ShogiGame(sfen, kings=kings).sfen().split()[:3])
     game = ShogiGame(without_number, max_moves=None, declaration="off", kings=kings)
     for move in game.legal_moves():

@@ -1,7 +1,7 @@
-"""ShogiGame: a game of shogi in the game's own words, over the native rules.
+"""ShogiGame: a game of shogi in the game's own words, on top of the native rules.
 
 Legal moves, check, repetition, declaration and the end of the game are decided in C++; this class adds
-the words and the pictures. A game that is over has no legal moves and refuses to be continued.
+the words and the pictures. A finished game has no legal moves and accepts none.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _COLORS = (Color.BLACK, Color.WHITE)
 
 
 class ShogiGame(Game):
-    """A game from a position (SFEN; the start position if None) under the rules of shogi.
+    """A game of shogi from a position (SFEN; None is the start position).
 
     max_moves: the game is a draw when `ply` reaches it; None for no limit.
     declaration: "27" or "24" points, "try" (a king on the enemy king's first square wins at once) or "off".
@@ -61,7 +61,7 @@ class ShogiGame(Game):
         return f"<{type(self).__name__} {self.sfen()}{kings}{f' ({outcome})' if outcome else ''}>"
 
     def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...], dict[str, object]]:
-        """Pickle as start, rules, moves and how a player ended it, with a subclass's own attributes."""
+        """Pickle the start, rules, moves and any resignation or declaration, plus a subclass's attributes."""
         outcome = self.outcome()
         ended = str(outcome.reason) if outcome else None
         rules = (self.start_sfen, self.max_moves, self.declaration)
@@ -84,6 +84,6 @@ def _rebuild(
         game.push(move)
     if ended == Reason.RESIGNATION:
         game.resign()
-    elif ended == Reason.DECLARATION and game.outcome() is None:  # a win by the try rule is there already
+    elif ended == Reason.DECLARATION and game.outcome() is None:  # a win by the try rule needs no declaring
         game.declare()
     return game

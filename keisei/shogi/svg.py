@@ -6,7 +6,7 @@ from keisei.shogi.diagram import HAND_ORDER, RANKS, Diagram
 from keisei.shogi.outcome import Color
 
 _CELL = 40
-_LEFT, _TOP = 70, 40  # the hands stand beside the board, the file numbers above it
+_LEFT, _TOP = 70, 40  # the hands are beside the board, the file numbers above it
 _WIDTH, _HEIGHT = 9 * _CELL + 2 * _LEFT, 9 * _CELL + 2 * _TOP - 20
 _FONT = "'Noto Serif CJK JP','Hiragino Mincho ProN','Yu Mincho',serif"
 
@@ -37,7 +37,7 @@ def draw_svg(sfen: str, last_move: Move | None, size: int) -> str:
 def _text(x: float, y: float, text: str, size: int, *, turned: bool = False, fill: str = "#000") -> str:
     rotation = f' transform="rotate(180 {x:g} {y:g})"' if turned else ""
     place = f'x="{x:g}" y="{y:g}" font-size="{size}" fill="{fill}"{rotation}'
-    # dy and not dominant-baseline, which not every program that draws SVG knows
+    # dy, because not every SVG renderer knows dominant-baseline
     return f'<text {place} dy=".36em">{text}</text>'
 
 
@@ -47,7 +47,7 @@ def _piece(x: float, y: float, piece: str) -> str:
 
 
 def _hand(position: Diagram, color: Color) -> str:
-    """Black's hand runs up from the lower right, White's down from the upper left; ● means to move."""
+    """Draw a hand: Black's runs up from the lower right, White's down from the upper left; ● is to move."""
     turned = color is Color.WHITE
     x = _LEFT / 2 - 8 if turned else _WIDTH - _LEFT / 2 + 8
     start, step = (_TOP + 14, 30) if turned else (_TOP + 9 * _CELL - 14, -30)

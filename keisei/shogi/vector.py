@@ -1,17 +1,17 @@
 """VectorGames: many games at once, stepped by native threads into arrays that the caller owns.
 
     games = VectorGames(64, seed=1)
-    batch = Batch.empty(64)                    # or a Batch of arrays that you have
+    batch = Batch.empty(64)                    # or a Batch of your own arrays
     games.observe(batch)
     while training:
         actions = ...                          # int32 [64], from batch.positions
         for game in games.step(actions, batch):
             ...                                # a FinishedGame: outcome, moves, last position
 
-Everything is seen by the side to move, and a reward is the mover's: batch.rewards[i] is 1, 0 or -1 for the
-player who made actions[i], while batch.planes[i] is what the next player of slot i sees. Where batch.ended[i]
-is True, that is already the beginning of the next game. A side that may declare a win by points after the
-other's move does so.
+Observations belong to the side to move, rewards to the player who has just moved: batch.rewards[i] is 1, 0 or
+-1 for the player who made actions[i], while batch.planes[i] is what the next player in slot i sees. Where
+batch.ended[i] is True, that is already the start of the next game. A side that may declare a win by points
+after its opponent's move does so automatically.
 """
 
 import operator
@@ -37,15 +37,15 @@ _WORD = range(2**64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Arrays for N games, the caller's own, that `observe` and `step` write; None is not wanted.
+    """Arrays for N games, owned by the caller and filled by `observe` and `step`; None is skipped.
 
-    rewards: float32 [N], 1, 0 or -1 for the player who has moved.
-    ended: bool [N], the game is over and the next one has begun in its slot.
+    rewards: float32 [N], 1, 0 or -1 for the player who has just moved.
+    ended: bool [N], whether the game ended and the next one has begun in its slot.
     packed: uint8 [N, 104], the positions, see keisei.shogi.encoding.
     offsets: int32 [N + 1] and actions: int32 [N * 600], the legal actions: slot i has
-        actions[offsets[i]:offsets[i + 1]]; what is behind actions[offsets[N]] is left as it was.
+        actions[offsets[i]:offsets[i + 1]]; from actions[offsets[N]] on nothing is written.
     planes: float32 [N, 46, 9, 9].
-    mask: bool [N, 13527], the legal actions once more, dense.
+    mask: bool [N, 13527], the same legal actions, dense.
     """
 
     rewards: npt.NDArray[np.float32]
@@ -58,7 +58,7 @@ class Batch:
 
     @classmethod
     def empty(cls, count: int, *, planes: bool = True, mask: bool = False) -> Self:
-        """Return new arrays for so many games, with planes and a dense mask if wanted."""
+        """Return new arrays for `count` games, with planes and a dense mask on request."""
         return cls(
             rewards=np.zeros(count, np.float32),
             ended=np.zeros(count, np.bool_),
@@ -85,10 +85,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedGame:
-    """A game that has ended: in which slot, its number, how, and every move from its first position.
+    """A finished game: its slot, number, outcome, and every move from its starting position.
 
-    opening: how many of the moves were played at random before the players began.
-    late_start: it began from one of the late starts.
+    opening: the number of random moves before the players took over.
+    late_start: whether it began from one of the late starts.
     final_position: uint8 [104], packed.
     """
 
@@ -102,21 +102,21 @@ class FinishedGame:
     final_position: npt.NDArray[np.uint8]
 
     def record(self, *, black: str = "", white: str = "") -> GameRecord:
-        """Return the game as a record, to be written as CSA, KIF or a USI line."""
+        """Return the game as a record, for writing as CSA, KIF or a USI line."""
         return GameRecord(self.moves, self.start_sfen, black, white, self.outcome)
 
 
 class VectorGames(_native.VectorGames):
-    """`count` games of self-play side by side; a game that ends makes room for the next one in its slot.
+    """`count` games of self-play side by side; when one ends, the next begins in its slot.
 
-    threads: how many play; the results are the same for any number.
-    seed: with a game's number it determines that game's beginning, and nothing else is random here.
+    threads: native threads; the results are the same for any number.
+    seed: with a game's number it determines how that game starts; nothing else is random here.
     first_number, stride: the j-th game of slot i has the number first_number + i + j * stride (`count` if
         None), so that several vectors can share one sequence of games.
     max_moves, declaration: the rules, as for ShogiGame.
-    starts: SFENs from which each game draws one; None is the start position of shogi.
-    random_plies: moves played at random before the players begin. One that would end the game is not played,
-        and the opening is shorter then.
+    starts: starting positions as SFENs, one drawn for each game; None is the start position of shogi.
+    random_plies: random moves before the players take over. A move that would end the game is not played; the
+        opening is then shorter.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class VectorGames(_native.VectorGames):
         stride: int | None = None,
     ) -> None:
         if isinstance(starts, str):
-            raise ValueError(f"starts is the text {starts!r}, expected a list of SFENs")
+            raise ValueError(f"starts is the string {starts!r}, expected a list of SFENs")
         super().__init__(
             _integer("count", count),
             threads=_integer("threads", threads),
@@ -148,33 +148,32 @@ class VectorGames(_native.VectorGames):
 
     @classmethod
     def restore(cls, saved: bytes, *, threads: int = 1) -> Self:
-        """Return the games that `save()` wrote, with their whole histories, to go on exactly there."""
+        """Return the games that `save()` wrote, with full histories; play continues exactly there."""
         games = cls.__new__(cls)
         _native.VectorGames.__init__(games, bytes(memoryview(saved)), threads=_integer("threads", threads))
         return games
 
     def restart(self, *, seed: int, first_number: int = 0) -> None:
-        """Begin anew in every slot, with another seed and other numbers."""
+        """Start a new game in every slot, with this seed and numbering."""
         self._restart(_integer("seed", seed, _WORD), _integer("first_number", first_number, _WORD))
 
     def set_late_starts(self, sfens: Sequence[str], share: float) -> None:
-        """Let this share of the games that begin from now on begin in one of these positions.
+        """Start this share of all further games from one of these positions.
 
-        For training on endings. Such a game has no random moves at its beginning; `save()` keeps the
-        positions.
+        For training on endings. Such a game begins without random moves; `save()` keeps the positions.
         """
         if isinstance(sfens, str):
-            raise ValueError(f"late starts is the text {sfens!r}, expected a list of SFENs")
+            raise ValueError(f"late starts is the string {sfens!r}, expected a list of SFENs")
         self._set_late_starts(list(sfens), float(share))
 
     def observe(self, out: Batch) -> None:
-        """Write what the players to move see; rewards and ended are left as they are."""
+        """Write what the players to move see; rewards and ended are left unchanged."""
         self._observe(out.packed, out.planes, out.offsets, out.actions, out.mask)
 
     def step(self, actions: npt.NDArray[np.int32], out: Batch) -> list[FinishedGame]:
-        """Play one action in every slot and write what came of it; return the games that ended, by slot.
+        """Play one action in every slot and write the results; return the games that ended, by slot.
 
-        An illegal action is a RulesError that names slot, game, action and position; nothing was played then.
+        An illegal action raises a RulesError that names slot, game, action and position; nothing is played.
         """
         finished = self._step(
             actions, out.rewards, out.ended, out.packed, out.planes, out.offsets, out.actions, out.mask
@@ -182,18 +181,18 @@ class VectorGames(_native.VectorGames):
         return [_finished_game(*facts) for facts in finished]
 
     def game(self, slot: int) -> ShogiGame:
-        """Return a copy of the game in a slot, to look at or to draw."""
+        """Return a copy of the game in a slot, for inspection or drawing."""
         game = ShogiGame.__new__(ShogiGame)
         _native.Game.__init__(game, self._copy_game(slot))
         return game
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle and copy through `save()`."""
+        """Pickle and copy via `save()`."""
         return partial(type(self).restore, threads=self.threads), (self.save(),), self.__dict__ or None
 
 
 def _integer(name: str, value: int, allowed: range = _INT) -> int:
-    """Return an integer of any type as int; one that native code could not hold is refused by name."""
+    """Return any integer type as int; a value too large for native code is a ValueError with its name."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Doors to what users look for here."""
+"""Entry points that users look for here."""
 
 from keisei.config.files import load_config
 from keisei.core.policy_output_mapper import PolicyOutputMapper

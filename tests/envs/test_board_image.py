@@ -1,4 +1,4 @@
-"""Pictures as arrays: where things are drawn, and that nothing else moves."""
+"""Pictures as arrays: where things are drawn, and that nothing else changes."""
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,13 @@ ALL_IN_HAND = f"{EMPTY} b 2R2B4G4S4N4L18P2r2b4g4s4n4l18p 1"
 
 
 def square(image: Image, name: str) -> Image:
-    """The pixels of a square without its lines."""
+    """Return the pixels of a square without its lines."""
     x, y = LEFT + (9 - int(name[0])) * CELL, TOP + "abcdefghi".index(name[1]) * CELL
     return image[y + LINE : y + CELL, x + LINE : x + CELL]
 
 
 def alone(piece: str) -> Image:
-    """The square of a piece that stands alone in the middle of the board."""
+    """Return the square of a lone piece in the middle of the board."""
     return square(draw_rgb(f"9/9/9/9/4{piece}4/9/9/9/9 b - 1"), "5e")
 
 
@@ -32,7 +32,7 @@ def differs(one: Image, other: Image) -> npt.NDArray[np.bool_]:
 
 
 def changed_squares(one: Image, other: Image) -> set[str]:
-    """The squares that differ, after a check that nothing differs beside them."""
+    """Return the squares that differ, after checking that nothing else does."""
     names = [f"{file}{rank}" for file in range(1, 10) for rank in "abcdefghi"]
     found = {name for name in names if (square(one, name) != square(other, name)).any()}
     inside = sum(int(differs(square(one, name), square(other, name)).sum()) for name in found)

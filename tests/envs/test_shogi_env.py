@@ -1,4 +1,4 @@
-"""The Gymnasium environment: what Gymnasium and stable-baselines3 ask of it, and whose reward is whose."""
+"""The Gymnasium environment: the checks of Gymnasium and stable-baselines3, and who gets which reward."""
 
 import warnings
 from typing import Any
@@ -49,7 +49,7 @@ def test_stable_baselines_finds_nothing_wrong(setting: dict[str, Any]) -> None:
     env = gymnasium.make("keisei/Shogi-v0", **setting)
     stable_baselines_check_env(FlattenObservation(env))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*image.*")  # planes are no image
+        warnings.filterwarnings("ignore", message=".*image.*")  # planes are not an image
         stable_baselines_check_env(env)
 
 
@@ -269,16 +269,16 @@ def test_an_opponent_that_plays_an_illegal_action_is_an_error_and_no_loss(wrong:
     answers = [wrong, action("3c3d", Color.WHITE)]
     env = ShogiEnv(opponent=lambda *_: answers.pop(0), agent_color="black")
     env.reset()
-    with pytest.raises(RulesError, match=f"the opponent plays the illegal action {wrong} in lnsg"):
+    with pytest.raises(RulesError, match=f"the opponent played illegal action {wrong} in lnsg"):
         env.step(action("7g7f"))
-    # The agent's move is taken back, and it is its turn.
+    # The agent's move is taken back, and it is the agent's turn again.
     _, reward, terminated, _, info = env.step(action("7g7f"))
     assert (reward, terminated, info["to_move"], info["ply"]) == (0, False, Color.BLACK, 2)
 
 
 def test_an_opponent_that_fails_at_the_beginning_leaves_no_game() -> None:
     env = ShogiEnv(opponent=lambda *_: 0, agent_color="white")
-    with pytest.raises(RulesError, match="the opponent plays the illegal action 0"):
+    with pytest.raises(RulesError, match="the opponent played illegal action 0"):
         env.reset()
     with pytest.raises(RulesError, match="no game has begun"):
         env.step(action("7g7f"))
@@ -286,7 +286,7 @@ def test_an_opponent_that_fails_at_the_beginning_leaves_no_game() -> None:
 
 def test_an_opponent_that_always_wins_at_once_is_told() -> None:
     env = ShogiEnv(opponent=lambda *_: action("G*5b"), agent_color="white", starts=[MATE_IN_ONE])
-    with pytest.raises(RulesError, match="the opponent has ended 100 games before the agent's first move"):
+    with pytest.raises(RulesError, match="the opponent ended 100 games in a row before the agent's first"):
         env.reset()
 
 

@@ -1,4 +1,4 @@
-"""The PettingZoo environment: what PettingZoo's own tests ask, and whose reward is whose."""
+"""The PettingZoo environment: PettingZoo's own tests, and who gets which reward."""
 
 import warnings
 from typing import Any
@@ -19,7 +19,7 @@ MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 @pytest.mark.parametrize("make", [shogi_v0.env, shogi_v0.raw_env])
 def test_the_api_test_passes(make: Any, options: dict[str, Any]) -> None:
     with warnings.catch_warnings():
-        # It would rather have no dictionaries, which all games with an action mask are.
+        # It warns about dictionaries, which every game with an action mask needs.
         warnings.filterwarnings("ignore", message="Observation space for each agent probably should be")
         warnings.filterwarnings("ignore", message="Observation is not a NumPy array")
         api_test(make(**options), num_cycles=300)
@@ -51,7 +51,7 @@ def test_each_agent_sees_its_own_side() -> None:
         assert np.array_equal(own["observation"], encoding.planes(encoding.pack([game]))[0])
         assert np.array_equal(own["action_mask"], encoding.legal_mask(encoding.pack([game]))[0])
         assert not others["action_mask"].any()
-        # The other's own pieces are the mover's enemies, turned around.
+        # The other side's own pieces are the mover's enemies, rotated.
         assert np.array_equal(others["observation"][:14], own["observation"][14:28, ::-1, ::-1])
         assert np.array_equal(others["observation"][28:35], own["observation"][35:42])
         assert not others["observation"][45].any()

@@ -33,7 +33,7 @@ def test_make_vec_makes_it() -> None:
 
 
 def test_it_plays_as_gymnasiums_own_vector_of_single_environments() -> None:
-    """The same actions in SyncVectorEnv(autoreset in the same step) over ShogiEnv, from fixed beginnings."""
+    """Play the same actions in SyncVectorEnv (same-step autoreset) over ShogiEnv, from fixed starts."""
     native = ShogiVectorEnv(COUNT, max_moves=40, threads=2)
     single = SyncVectorEnv([lambda: ShogiEnv(max_moves=40)] * COUNT, autoreset_mode=AutoresetMode.SAME_STEP)
     random = np.random.default_rng(3)
@@ -160,7 +160,7 @@ def test_it_shows_its_games_before_the_first_reset() -> None:
 
 def test_a_reset_of_some_games_is_refused() -> None:
     env = ShogiVectorEnv(2)
-    with pytest.raises(ValueError, match="reset_mask is of no use here"):
+    with pytest.raises(ValueError, match="reset_mask is not supported"):
         env.reset(options={"reset_mask": np.array([True, False])})
 
 

@@ -138,7 +138,7 @@ def test_a_mistake_in_a_file_is_told_with_file_and_line(
     [
         ({"random_plies": -1}, "random_plies is -1, expected 0 or more"),
         ({"max_moves": 0}, "max_moves is 0"),
-        ({"declaration": "28"}, "declaration '28' is none of"),
+        ({"declaration": "28"}, "declaration is '28', expected"),
         ({"openings": ()}, "openings is empty, expected at least one position"),
         ({"max_moves": 2, "openings": ("startpos moves 7g7f 3c3d 2g2f",)}, "opening 1, startpos moves 7g7f"),
         (

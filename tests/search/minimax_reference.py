@@ -1,6 +1,6 @@
-"""What native/alpha_beta.h says that a search finds, written to be read: nothing is pruned or kept.
+"""The definitions in native/alpha_beta.h, written to be read: nothing is pruned or cached.
 
-The rules of shogi come from ShogiGame, which has tests of its own.
+The rules of shogi come from ShogiGame, which has its own tests.
 """
 
 import re
@@ -16,11 +16,11 @@ SIGNED = VALUES | {piece.lower(): -value for piece, value in VALUES.items()}
 
 
 class TooManyPositionsError(Exception):
-    """The tree is larger than a test has time for."""
+    """A tree too large for a test."""
 
 
 class Minimax:
-    """Values by definition; positions: how many may be looked at in all. ends: how games ended on the way."""
+    """Values by definition. positions: the most to visit in all. ends: how games ended on the way."""
 
     def __init__(self, quiet_plies: int, positions: int) -> None:
         self._quiet_plies = quiet_plies
@@ -49,7 +49,7 @@ class Minimax:
             self.ends.add("declaration")
             return WIN_SCORE - height
         if depth == 0:
-            # From here on no rule ends the game: go on in another one, without a history and such rules.
+            # From here on no rule ends the game: continue in one without history and without those rules.
             return self._quiet(ShogiGame(game.sfen(), max_moves=None, declaration="off"), self._quiet_plies)
         return max(self._after(game, move, depth, height) for move in game.legal_moves())
 
@@ -75,7 +75,7 @@ def captured(game: ShogiGame, move: Move) -> bool:
 
 
 def balance(game: ShogiGame) -> int:
-    """What the side to move has more than the other, in pawns."""
+    """Return the material advantage of the side to move, in pawns."""
     board, _, hands, _ = game.sfen().split()
     black = sum(SIGNED[piece] for piece in re.findall(r"\+?[A-Za-z]", board))
     black += sum(SIGNED[piece] * int(count or 1) for count, piece in re.findall(r"(\d*)([A-Za-z])", hands))
@@ -83,7 +83,7 @@ def balance(game: ShogiGame) -> int:
 
 
 def material_moves(game: ShogiGame) -> set[Move]:
-    """Return the moves among which the player that looks no move ahead draws."""
+    """Return the moves from which the player without lookahead draws."""
     turn = game.turn
     wins, balances = set(), {}
     for move in game.legal_moves():

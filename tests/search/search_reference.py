@@ -1,6 +1,6 @@
-"""PUCT as the textbooks have it: one leaf at a time, a Python object for each node. Written to be read.
+"""Textbook PUCT: one leaf at a time, a Python object for each node. Written to be read.
 
-Also what the tests of the search share: an evaluation that stands in for a network, and positions.
+Also shared by the search tests: an evaluation that stands in for a network, and positions.
 """
 
 import math
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def hashed(positions: Positions) -> tuple[Floats, Floats]:
-    """Priors and values that look random and depend on each position alone."""
+    """Return priors and values that look random and depend only on each position."""
     priors, values = np.empty(len(positions.actions), np.float32), np.empty(len(positions), np.float32)
     for row in range(len(positions)):
         seed = zlib.crc32(positions.planes[row].tobytes())
@@ -33,7 +33,7 @@ def hashed(positions: Positions) -> tuple[Floats, Floats]:
 
 
 def uniform(positions: Positions) -> tuple[Floats, Floats]:
-    """All moves alike, all positions even."""
+    """Return equal priors for all moves and value 0 for all positions."""
     counts = np.diff(positions.offsets)
     priors = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     assert len(priors) == len(positions.actions)
@@ -47,7 +47,7 @@ class Node:
         self.value_sum = 0.0
         self.priors: dict[Move, float] = {}
         self.children: dict[Move, Node] = {}
-        self.result: str | None = None  # "win", "loss" or "draw" of the side to move, if known
+        self.result: str | None = None  # "win", "loss" or "draw" for the side to move, if known
         self.plies = 0
 
 
@@ -114,7 +114,7 @@ def after(game: ShogiGame, move: Move) -> ShogiGame:
 
 
 def ends(game: ShogiGame) -> str | None:
-    """The result for the side to move if the game is over."""
+    """Return the result for the side to move if the game is over."""
     outcome = game.outcome()
     if outcome is None:
         return None
@@ -141,7 +141,7 @@ def prove(node: Node) -> None:
 
 
 def greedy_play(seed: int, plies: int = 300, declaration: str = "off") -> Iterator[ShogiGame]:
-    """Random play that captures where it can, and so comes to mates soon; one object before each move."""
+    """Yield one game object before each move of random play that prefers captures and so soon meets mates."""
     choose = random.Random(seed)
     game = ShogiGame(max_moves=None, declaration=declaration)
     for _ in range(plies):
@@ -154,10 +154,10 @@ def greedy_play(seed: int, plies: int = 300, declaration: str = "off") -> Iterat
 
 
 def flipped(game: ShogiGame) -> ShogiGame:
-    """The position with the colours exchanged and the board turned."""
+    """Return the position with the colours swapped and the board rotated."""
     board, turn, hand, number = game.sfen().split()
     board = "/".join(row[::-1] for row in board.split("/")[::-1]).swapcase()
-    while "+" in board:  # reversed, the mark stands behind its piece
+    while "+" in board:  # after reversal the mark follows its piece
         at = board.index("+")
         board = f"{board[: at - 1]}#{board[at - 1]}{board[at + 1 :]}"
     turned = f"{board.replace('#', '+')} {'w' if turn == 'b' else 'b'} {hand.swapcase()} {number}"
@@ -165,7 +165,7 @@ def flipped(game: ShogiGame) -> ShogiGame:
 
 
 def mirrored(evaluate: Evaluate) -> Evaluate:
-    """The same evaluation, blind to the plane that tells the colours apart."""
+    """Return the same evaluation, blind to the colour plane."""
 
     def blind(positions: Positions) -> tuple[Floats, Floats]:
         planes = positions.planes.copy()

@@ -1,4 +1,4 @@
-"""The search by material against its definition, which minimax_reference.py follows without pruning."""
+"""The material search against its definition, which minimax_reference.py follows without pruning."""
 
 import random
 import signal
@@ -17,7 +17,7 @@ from keisei import _native
 from keisei.core.material import PIECE_VALUES
 from keisei.shogi import Move, ShogiGame
 
-Positions = Iterator[ShogiGame | None]  # None: this one had its game over
+Positions = Iterator[ShogiGame | None]  # None: that game was over
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 MATES_IN_THREE = ["7k1/9/6P2/9/9/9/9/9/K8 b 2G 1", "8k/7p1/6G2/9/9/9/9/9/K8 b G 1"]
@@ -35,7 +35,7 @@ def played(game: ShogiGame, moves: Iterable[str]) -> ShogiGame:
 
 
 def some_moves(game: ShogiGame, choose: random.Random, most: int) -> ShogiGame | None:
-    """The game after up to so many random moves; None if that ended it."""
+    """Return the game after up to this many random moves; None if they ended it."""
     for _ in range(choose.randint(0, most)):
         if game.outcome() is None:
             game.push(choose.choice(game.legal_moves()))
@@ -51,7 +51,7 @@ def middle_games(choose: random.Random) -> Positions:
 
 
 def few_pieces(choose: random.Random, most: int = 6) -> Positions:
-    """The kings and up to so many other pieces anywhere, a third of them in hand."""
+    """Yield positions with the kings and up to this many other pieces anywhere, a third of them in hand."""
     while True:
         board = [["1"] * 9 for _ in range(9)]
         hands = ""
@@ -73,7 +73,7 @@ def few_pieces(choose: random.Random, most: int = 6) -> Positions:
 
 
 def kings_at_the_edge(choose: random.Random) -> Positions:
-    """Mates everywhere: a king at the edge, and the other side's big pieces."""
+    """Yield positions full of mates: a king at the edge, and the other side's big pieces."""
     while True:
         hand = "".join(choose.sample("RBGSN", 2))
         king = "".join(choose.sample(["k", "1", "1", "1", "1", "1", "1", "1", "1"], 9))
@@ -87,7 +87,7 @@ def kings_at_the_edge(choose: random.Random) -> Positions:
 
 
 def near_repetition(choose: random.Random) -> Positions:
-    """Positions that stood two or three times, with and without perpetual check, and some moves more."""
+    """Yield positions after two or three occurrences and a few moves, with and without perpetual check."""
     while True:
         if choose.random() < 0.5:
             cycle = ["2h3h", "8a7a", "3h2h", "7a8a"]
@@ -106,7 +106,7 @@ def near_the_last_move(choose: random.Random) -> Positions:
 
 
 def near_declaration(choose: random.Random) -> Positions:
-    """Black or White lacks nothing, or the king's last step, or a point that can be taken."""
+    """Yield positions where a side can declare, or lacks only the king's last step or a point it can take."""
     camp = "+P+P+P+P1+P+P+P+R"  # with +B and R 22 points
     while True:
         second, third, fourth = choose.choice(
@@ -324,9 +324,7 @@ def test_the_player_that_looks_no_move_ahead(kind: Callable[[random.Random], Pos
 
 def test_what_cannot_be_searched_is_refused() -> None:
     game, over = ShogiGame(), played(ShogiGame(MATE_IN_ONE), ["G*5b"])
-    message = (
-        r"^game 1 is over, checkmate, expected games with a move to choose: 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 2$"
-    )
+    message = r"^game 1 is over, checkmate, expected unfinished games: 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 2$"
     with pytest.raises(ValueError, match=message):
         _native.alpha_beta([game, over], 1, [0, 0])
     with pytest.raises(ValueError, match=message):
@@ -339,7 +337,7 @@ def test_what_cannot_be_searched_is_refused() -> None:
             _native.alpha_beta([game], 1, [0], quiet_plies=plies)
     with pytest.raises(ValueError, match=r"^threads is 0, expected at least 1$"):
         _native.alpha_beta([game], 1, [0], 0)
-    with pytest.raises(ValueError, match=r"^games are 2 and seeds 1, expected one seed for each game$"):
+    with pytest.raises(ValueError, match=r"^games: 2, seeds: 1, expected one seed for each game$"):
         _native.alpha_beta([game, game], 1, [0])
     for thing in (None, "startpos", _native.Game.__new__(_native.Game)):
         with pytest.raises(TypeError, match="games must be ShogiGames"):

@@ -1,4 +1,4 @@
-"""The mate search against plain brute force, and every mate that it claims against all replies."""
+"""The mate search against brute force, and every mate that it claims against all replies."""
 
 import random
 import threading
@@ -16,7 +16,7 @@ MATE_IN_THREE = "6R2/8k/6P1n/8p/9/9/9/9/K8 b GS 1"
 
 
 def mates_within(game: ShogiGame, plies: int) -> bool:
-    """Can the side to move force mate in so many plies, giving check with every move? All is tried."""
+    """Return whether the side to move can force mate in this many plies by checks only; tries everything."""
     mates = False
     for move in game.legal_moves() if plies > 0 else []:
         game.push(move)
@@ -55,9 +55,9 @@ def is_forced(game: ShogiGame, line: tuple[Move, ...]) -> bool:
 
 
 def few_pieces(seed: int, count: int = 4, in_hand: int = 3, kings: str = "both") -> ShogiGame:
-    """A king near its corner and `count` pieces, as in mate problems; up to `in_hand` in Black's hand.
+    """Return a mate problem: a king near its corner, `count` other pieces, up to `in_hand` in hand.
 
-    Black's king is far away, or there is none.
+    Black's king is far away or missing.
     """
     draw = random.Random(seed)
     while True:
@@ -190,13 +190,13 @@ def test_perpetual_check_is_no_mate() -> None:
 def test_the_attacker_must_give_check_with_every_move() -> None:
     game = ShogiGame("7k1/9/5N2B/7G1/9/9/9/9/K8 b - 1", declaration="off")
     assert find_mate(game).kind == "nomate"
-    for move in ("2d2c", "2a1a"):  # quiet, and then there is a mate
+    for move in ("2d2c", "2a1a"):  # a quiet move, and then there is a mate
         game.push(move)
     assert find_mate(game).line == (Move.from_usi("2c2b"),)
 
 
 def test_a_position_that_stood_three_times_is_no_way_to_mate() -> None:
-    """The only mate begins with 1a1b, to a position whose fourth occurrence would end the game."""
+    """The only mate starts with 1a1b, to a position whose fourth occurrence would end the game."""
     game = ShogiGame("9/6nP+P/8k/5SB2/9/9/9/9/K8 w G 2", max_moves=None, declaration="off")
     for move in ["1c1d", "1b1a", "1d1c", *["1a1b", "1c1d", "1b1a", "1d1c"] * 2]:
         game.push(move)

@@ -32,7 +32,7 @@ MATES_IN_THREE = [
     "9/9/5+PBk1/5P2n/9/9/9/9/K8 b R 1",
 ]
 MATE_IN_FIVE = "7k1/7n1/6R2/6+R1s/9/9/9/9/K8 b - 1"
-FIRST_MOVES = ["3a3b+", "2d3c+", "4c4a+", "R*2d", "3c3b+"]  # of these mates
+FIRST_MOVES = ["3a3b+", "2d3c+", "4c4a+", "R*2d", "3c3b+"]  # of the mates above
 STALEMATE = "8k/5+Rg2/9/6LB1/9/9/9/9/K8 b SLP 1"  # 4b3b takes the gold and leaves White no move
 THREATENED = "3nkn3/9/4P4/9/9/9/9/9/K8 w Gp 1"  # White must prevent G*5b
 DECLARABLE = "+R+R+B+B1GGGG/SSSS1K3/9/9/9/9/9/9/k8 w 18P4N4L 1"  # after any move of White's, Black declares
@@ -48,7 +48,7 @@ def searched(
 
 
 def middle_games(seeds: range, distances: tuple[int, ...]) -> Iterator[ShogiGame]:
-    """Positions so many plies before the end of games."""
+    """Yield positions this many plies before the end of games."""
     for seed in seeds:
         games = [game.copy() for game in greedy_play(seed)]
         for back in distances:
@@ -57,7 +57,7 @@ def middle_games(seeds: range, distances: tuple[int, ...]) -> Iterator[ShogiGame
 
 
 def quiet_game() -> ShogiGame:
-    """A position without a proof near by."""
+    """Return a position without a nearby proof."""
     return next(middle_games(range(1), (60,)))
 
 
@@ -69,7 +69,7 @@ def played(moves: str, sfen: str) -> ShogiGame:
 
 
 def assert_same(game: ShogiGame, visits: int, c_puct: float = 1.5, fpu: float = 0.25) -> str | None:
-    """Compare a search with the reference, and return what is proven."""
+    """Compare a search with the reference and return what is proven."""
     reference = Reference(game, hashed, c_puct, fpu)
     reference.run(visits)
     result = searched(game, visits, SearchSettings(c_puct=c_puct, fpu=fpu, leaves=1))
@@ -144,7 +144,7 @@ def test_a_move_that_allows_mate_is_refused_whatever_the_priors_say() -> None:
     blunder = encoding.action_of("P*9b", game.turn)
 
     def hostile(positions: Positions) -> tuple[Floats, Floats]:
-        """All the weight on one move, and whoever is to move thinks that all is well."""
+        """Put all the weight on one move and tell every side to move that it stands well."""
         priors = (positions.actions == blunder).astype(np.float32)
         return priors + np.float32(1e-9), np.ones(len(positions), np.float32)
 
@@ -413,7 +413,7 @@ def test_games_that_are_over_and_what_is_no_game_are_refused() -> None:
     mated = played("G*5b", "4k4/9/4P4/9/9/9/9/9/4K4 b 2G 1")
     with pytest.raises(RulesError, match=r"games\[1\]: the game is over, checkmate"):
         Search([ShogiGame(), mated], hashed)
-    with pytest.raises(ValueError, match="games are 0, expected 1 to"):
+    with pytest.raises(ValueError, match="number of games is 0, expected 1 to"):
         Search([], hashed)
     with pytest.raises(TypeError, match=r"games\[0\]: expected a ShogiGame"):
         Search(["startpos"], hashed)  # type: ignore[list-item]

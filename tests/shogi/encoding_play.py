@@ -1,4 +1,4 @@
-"""What the tests of the encodings share: positions of every kind, and their legal actions row by row."""
+"""Shared by the encoding tests: positions of every kind, and their legal actions row by row."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -34,8 +34,8 @@ ALL_PROMOTED = "1+P+L+N+S+B+R2/4K4/9/9/9/9/9/4k4/2+r+b+s+n+l+p1 b GSNL8Pgsnl8p 5
 IN_CHECK = "4k4/9/4+R4/9/9/9/9/3PPP3/3LKL3 w RB2G2S2N7Pb2g2s2n2l8p 77"
 
 
-# A start, the maximum length, how many random games, how many moves each, and among how many moves to choose
-# (None: all of them). Choosing between two, games turn in circles.
+# A start, the maximum length, the number of random games, moves per game, and choices per move (None: all).
+# With two choices, games go round in circles.
 PLAYS: list[tuple[str, int | None, int, int, int | None]] = [
     (START_SFEN, 512, 6, 200, None),
     (START_SFEN, None, 3, 200, None),
@@ -55,7 +55,7 @@ PLAYS: list[tuple[str, int | None, int, int, int | None]] = [
 ]
 
 
-# What has an out, and which one fits eight rows.
+# Functions with an `out`, and one that fits eight rows.
 OUTS: list[tuple[Callable[..., Any], tuple[int, ...], np.dtype[Any]]] = [
     (encoding.planes, (8, 46, 9, 9), np.dtype(np.float32)),
     (encoding.legal_mask, (8, ACTIONS), np.dtype(np.bool_)),
@@ -65,7 +65,7 @@ OUTS: list[tuple[Callable[..., Any], tuple[int, ...], np.dtype[Any]]] = [
 class Seen(NamedTuple):
     game: ShogiGame
     sfen: str
-    earlier: int  # occurrences before, counted by the reference's positions
+    earlier: int  # earlier occurrences, counted with the reference's positions
 
     @property
     def side(self) -> str:
@@ -88,7 +88,7 @@ def play(seed: int, sfen: str, max_moves: int | None, plies: int, among: int | N
 
 @cache
 def positions() -> list[Seen]:
-    """Several thousand positions of random play, of every kind."""
+    """Return several thousand positions of every kind from random play."""
     found = [
         one
         for sfen, max_moves, games, plies, among in PLAYS

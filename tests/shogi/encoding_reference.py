@@ -1,7 +1,7 @@
-"""What the network sees and answers, written to be read and checked against its description, not to be fast.
+"""The network's input and output, written to be read and checked against its description, not to be fast.
 
-Everything is seen by the side to move: the board is turned round for White. Row 0 is the far edge, column 0
-the left one, and a network square is row * 9 + column. Moves are USI texts and sides "b" and "w", as in
+All from the mover's point of view: the board is rotated for White. Row 0 is the far edge, column 0 the left
+one, and a network square is row * 9 + column. Moves are USI texts and sides "b" and "w", as in
 reference.py; an action is the number of a move, a label the number of an output of the policy head.
 """
 
@@ -26,7 +26,7 @@ JUMPS = [(-2, -1), (-2, 1)]
 
 
 def network_square(side: str, square: tuple[int, int]) -> int:
-    """The number of a square (file, rank) as this side sees it."""
+    """Return the number of a square (file, rank) as this side sees it."""
     file, rank = square if side == "b" else (10 - square[0], 10 - square[1])
     row, column = rank - 1, 9 - file
     return row * 9 + column
@@ -45,7 +45,7 @@ SQUARE_NAMES = {
 
 
 def planes(sfen: str, max_moves: int | None, earlier: int) -> npt.NDArray[np.float32]:
-    """The 46 planes of a position that came up `earlier` times before in its game."""
+    """Return the 46 planes of a position that has occurred `earlier` times before in its game."""
     position, number = parse_sfen(sfen)
     mover = position.side
     board_planes = [owned_by(side, kind) for side in (mover, other(mover)) for kind in BOARD_KINDS]
@@ -66,7 +66,7 @@ def planes(sfen: str, max_moves: int | None, earlier: int) -> npt.NDArray[np.flo
 
 
 class Action(NamedTuple):
-    """An action, squares as the mover sees them: a board move has an origin, a drop a dropped kind."""
+    """An action, with squares as the mover sees them: a board move has an origin, a drop a piece kind."""
 
     origin: int | None
     target: int
@@ -81,7 +81,7 @@ class Action(NamedTuple):
 
 
 def every_action() -> Iterator[Action]:
-    """All actions in the order of their numbers."""
+    """Yield all actions in numerical order."""
     for origin in range(81):
         for target in range(81):
             if target != origin:
@@ -104,7 +104,7 @@ def action_of(usi: str, side: str) -> int:
 
 
 def label_of(action: Action) -> int:
-    """plane * 81 + target, or NO_LABEL if no piece ever moves so."""
+    """Return plane * 81 + target, or NO_LABEL if no piece moves that way."""
     if action.origin is None:
         return (20 + DROP_KINDS.index(action.dropped)) * 81 + action.target
     rows = action.target // 9 - action.origin // 9

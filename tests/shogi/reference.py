@@ -1,7 +1,7 @@
 """The rules of shogi, written to be read and checked by a shogi player, not to be fast.
 
-This is the oracle that the engine is tested against. It keeps nothing but the list of positions
-of the game so far; everything else is worked out from the board again each time it is asked for.
+This is the oracle that the engine is tested against. It keeps only the list of positions of the game
+so far; everything else is worked out from the board each time.
 
 A square is (file, rank), both 1 to 9: rank 1 is USI's rank "a", the far edge as Black sees it.
 A piece is written as in SFEN: "P" is Black's pawn, "+p" White's promoted pawn. A move is its USI
@@ -60,7 +60,7 @@ HAND_ORDER = ["R", "B", "G", "S", "N", "L", "P"]
 
 @dataclass
 class Position:
-    """Board, hands and side to move: all that counts when two positions are compared."""
+    """Board, hands and side to move: all that matters when two positions are compared."""
 
     board: dict[Square, str]  # the occupied squares only
     hands: dict[str, int]  # how many of each piece: "P" in Black's hand, "p" in White's
@@ -76,12 +76,12 @@ def side_of(piece: str) -> str:
 
 
 def owned_by(side: str, kind: str) -> str:
-    """The piece of this kind ("P", "+P", ...) as its owner's piece is written."""
+    """Return the piece of this kind ("P", "+P", ...) as written for its owner."""
     return kind.upper() if side == "b" else kind.lower()
 
 
 def rank_seen_by(side: str, square: Square) -> int:
-    """The rank counted from the far edge of the board, as this side sits: 1 is the last rank."""
+    """Return the rank counted from this side's far edge of the board: 1 is the last rank."""
     _, rank = square
     return rank if side == "b" else 10 - rank
 
@@ -91,7 +91,7 @@ def in_promotion_zone(side: str, square: Square) -> bool:
 
 
 def could_never_move(side: str, kind: str, square: Square) -> bool:
-    """A pawn or lance on the last rank, or a knight on the last two."""
+    """Return whether this is a pawn or lance on the last rank, or a knight on the last two."""
     if kind in ("P", "L"):
         return rank_seen_by(side, square) == 1
     if kind == "N":
@@ -112,7 +112,7 @@ def square_named(name: str) -> Square:
 
 
 def parse_sfen(sfen: str) -> tuple[Position, int]:
-    """The position and its move number."""
+    """Return the position and its move number."""
     rows, side, in_hand, number = sfen.split()
     board: dict[Square, str] = {}
     for rank, row in enumerate(rows.split("/"), start=1):
@@ -148,7 +148,7 @@ def format_sfen(position: Position, number: int) -> str:
 
 
 def destinations(board: dict[Square, str], start: Square) -> list[Square]:
-    """Where the piece on this square can go: squares that are empty or hold an enemy piece."""
+    """Return where the piece on this square can go: squares that are empty or hold an enemy piece."""
     piece = board[start]
     kind = piece.upper()
     forward = 1 if side_of(piece) == "b" else -1
@@ -171,7 +171,7 @@ def destinations(board: dict[Square, str], start: Square) -> list[Square]:
 
 
 def in_check(position: Position, side: str) -> bool:
-    """Whether some enemy piece could go to the square of this side's king."""
+    """Return whether an enemy piece could go to the square of this side's king."""
     king = owned_by(side, "K")
     return any(
         position.board.get(target) == king
@@ -182,7 +182,7 @@ def in_check(position: Position, side: str) -> bool:
 
 
 def after_move(position: Position, usi: str) -> Position:
-    """The position after this move, which is not checked here."""
+    """Return the position after this move, which is not checked here."""
     board = dict(position.board)
     hands = dict(position.hands)
     target = square_named(usi[2:4])
@@ -200,7 +200,7 @@ def after_move(position: Position, usi: str) -> Position:
 
 
 def board_moves(position: Position) -> Iterator[str]:
-    """Every move of a piece on the board, even if it leaves the own king in check."""
+    """Yield every move of a piece on the board, even if it leaves its own king in check."""
     side = position.side
     for start, piece in position.board.items():
         if side_of(piece) != side:
@@ -216,7 +216,7 @@ def board_moves(position: Position) -> Iterator[str]:
 
 
 def drops(position: Position) -> Iterator[str]:
-    """Every drop, even if it leaves the own king in check or is a pawn-drop mate."""
+    """Yield every drop, even if it leaves its own king in check or is a pawn-drop mate."""
     side = position.side
     own_pawn = owned_by(side, "P")
     files_with_pawn = [file for (file, _), piece in position.board.items() if piece == own_pawn]
@@ -250,11 +250,11 @@ def legal_moves(position: Position) -> set[str]:
 
 
 class ReferenceGame:
-    """A game from a valid SFEN on; max_moves None means a game without a length limit."""
+    """A game from a valid SFEN; max_moves None means no length limit."""
 
     def __init__(self, sfen: str, max_moves: int | None = 512) -> None:
         position, self._first_number = parse_sfen(sfen)
-        self._positions = [position]  # of the whole game, the present one last
+        self._positions = [position]  # of the whole game, the current one last
         self._max_moves = max_moves
 
     def legal_moves(self) -> set[str]:
@@ -268,11 +268,11 @@ class ReferenceGame:
         return format_sfen(self._positions[-1], self._move_number())
 
     def is_check(self) -> bool:
-        """Whether the side to move is in check."""
+        """Return whether the side to move is in check."""
         return in_check(self._positions[-1], self._positions[-1].side)
 
     def outcome(self) -> tuple[str | None, str] | None:
-        """The winner ("b", "w" or None for a draw) and the reason; None if the game goes on."""
+        """Return the winner ("b", "w" or None for a draw) and the reason; None if the game goes on."""
         now = self._positions[-1]
         if not self.legal_moves():
             return other(now.side), "checkmate" if self.is_check() else "no legal move"
@@ -292,7 +292,7 @@ class ReferenceGame:
         return None
 
     def can_declare(self, rule: str) -> bool:
-        """Whether the side to move may win by declaration under rule "27", "24" or "off"."""
+        """Return whether the side to move may win by declaration under rule "27", "24" or "off"."""
         if rule == "off":
             return False
         needed = {"27": {"b": 28, "w": 27}, "24": {"b": 31, "w": 31}}[rule]
@@ -315,7 +315,7 @@ class ReferenceGame:
 
     @staticmethod
     def _only_gave_check(side: str, positions: list[Position]) -> bool:
-        """Whether each of this side's moves in this run of positions gave check."""
+        """Return whether each of this side's moves in this run of positions gave check."""
         return all(
             in_check(after, after.side) for before, after in pairwise(positions) if before.side == side
         )
@@ -325,7 +325,7 @@ class ReferenceGame:
 
 
 def flip_sfen(sfen: str) -> str:
-    """The same position with the colours exchanged and the board turned round."""
+    """Return the same position with the colours swapped and the board rotated."""
     position, number = parse_sfen(sfen)
     board = {(10 - f, 10 - r): piece.swapcase() for (f, r), piece in position.board.items()}
     hands = {piece.swapcase(): count for piece, count in position.hands.items()}
@@ -333,7 +333,7 @@ def flip_sfen(sfen: str) -> str:
 
 
 def flip_usi(usi: str) -> str:
-    """The same move in the flipped position."""
+    """Return the same move in the flipped position."""
 
     def turned(name: str) -> str:
         file, rank = square_named(name)

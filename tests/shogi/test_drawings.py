@@ -27,7 +27,7 @@ def marked_squares(root: ET.Element) -> list[str]:
 
 
 def corner(square: str) -> str:
-    """Where the path of a square begins: file 9 is at the left, rank a at the top."""
+    """Return where the path of a square starts: file 9 is on the left, rank a at the top."""
     return f"M{LEFT + (9 - int(square[0])) * CELL} {TOP + 'abcdefghi'.index(square[1]) * CELL}"
 
 
@@ -165,7 +165,7 @@ def test_svg_shows_hands_and_the_side_to_move() -> None:
 
 
 def places(root: ET.Element, *items: str) -> list[tuple[float, float]]:
-    """Where texts that are drawn once stand: x to the right, y down."""
+    """Return the positions of texts that are drawn once: x to the right, y down."""
     found = {element.text: element for element in root.iter(f"{SVG}text")}
     return [(float(found[item].get("x", "")), float(found[item].get("y", ""))) for item in items]
 

@@ -1,4 +1,4 @@
-"""What the network sees of a position and how its moves are numbered, against the slow reference."""
+"""The planes of a position and the numbering of its moves, against the slow reference."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_the_planes_of_the_start_by_hand() -> None:
 
 def test_the_legal_actions_are_those_of_the_reference(seen: list[Seen], packed: Rows) -> None:
     for number, (one, got) in enumerate(zip(seen, actions_of_each(packed), strict=True)):
-        # A game that begins here, as the game itself may be over by repetition or length.
+        # A game that starts here, because the game itself may be over by repetition or length.
         from_here = ShogiGame(f"{one.sfen.rpartition(' ')[0]} 1", max_moves=None, declaration="off")
         moves = {str(move) for move in from_here.legal_moves()}
         if number % 20 == 0:

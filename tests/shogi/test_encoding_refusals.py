@@ -1,4 +1,4 @@
-"""What is no packed position, no fitting array or no action is refused, by name, and harms nothing."""
+"""Invalid packed positions, arrays and actions are rejected by name and do no harm."""
 
 import contextlib
 import threading
@@ -38,7 +38,7 @@ READERS: list[Callable[..., Any]] = [
 
 
 def row_of(pieces: str, in_hand: str = "-") -> Rows:
-    """The row of a position with Black to move, its pieces given as "k5a K5i"."""
+    """Return the row of a position with Black to move, its pieces given as "k5a K5i"."""
     position, _ = parse_sfen(f"9/9/9/9/9/9/9/9/9 b {in_hand} 1")
     position.board = {square_named(word[-2:]): word[:-2] for word in pieces.split()}
     row: Rows = encoding.pack_sfens([format_sfen(position, 1)])[0]
@@ -46,14 +46,14 @@ def row_of(pieces: str, in_hand: str = "-") -> Rows:
 
 
 def bytes_of(square: str) -> npt.NDArray[np.bool_]:
-    """Where a row says what stands on this square."""
+    """Return a mask of the bytes of a row that hold this square."""
     there: npt.NDArray[np.bool_] = row_of("k1a K1i") != row_of(f"k1a K1i G{square}")
     assert 1 <= there.sum() <= 2
     return there
 
 
 def put(row: Rows, square: str, other: Rows | int) -> Rows:
-    """The row with one square as it is in the other row."""
+    """Return the row with one square copied from the other row."""
     return np.where(bytes_of(square), other, row).astype(np.uint8)
 
 
@@ -152,9 +152,7 @@ def test_what_is_no_action_or_no_move_is_refused() -> None:
 )
 def test_the_first_row_that_the_offsets_do_not_fit_is_named(offsets: list[int], row: int) -> None:
     starts = encoding.pack_sfens([START_SFEN] * 3)
-    with pytest.raises(
-        RulesError, match=f"row {row} of packed: not as many legal actions as the offsets say"
-    ):
+    with pytest.raises(RulesError, match=f"row {row} of packed: legal actions do not match the offsets"):
         encoding.legal_actions(starts, offsets=np.array(offsets, np.int32))
 
 
@@ -217,13 +215,13 @@ def test_an_array_that_does_not_fit_is_described(packed: Rows) -> None:
             encoding.planes(packed[:1], out=wrong)
         assert str(caught.value) == wanted + got
     row = packed[0].copy()
-    row.setflags(write=False)  # no fault of what is only read
+    row.setflags(write=False)  # fine for input
     with pytest.raises(ValueError, match=r"shape \(N, 104\), got uint8 of shape \(104,\)$"):
         encoding.planes(row)
 
 
 def is_accepted(row: Rows) -> bool:
-    """Whether all readers refuse the row (False), or all read the same legal position from it (True)."""
+    """Return True if all readers read the same legal position from the row, False if all reject it."""
     rows = row[None]
     try:
         (sfen,) = encoding.unpack_sfens(rows)
@@ -292,15 +290,15 @@ def test_offsets_that_are_not_those_of_the_positions_are_refused() -> None:
     assert again is offsets
     assert np.array_equal(actions, same)
     for wrong in ([-30, 0, 5], [0, 29, 34], [0, 31, 36], [5, 35, 40], [0, 30, 36]):
-        with pytest.raises(RulesError, match=r"row \d of packed: not as many legal actions as the offsets"):
+        with pytest.raises(RulesError, match=r"row \d of packed: legal actions do not match the offsets"):
             encoding.legal_actions(packed, offsets=np.array(wrong, np.int32))
     short = np.zeros(34, np.int32)
-    with pytest.raises(RulesError, match="row 1 of packed: not as many"):
+    with pytest.raises(RulesError, match="row 1 of packed: legal actions do not match"):
         _native.legal_actions(packed, offsets, short, 1)
 
 
 def test_what_another_thread_writes_meanwhile_is_never_believed() -> None:
-    """A row is checked and read once: never a piece that was not checked. The sanitized build would tell."""
+    """A row is read once, so no unchecked piece gets through; the sanitized build would notice."""
     packed = np.repeat(encoding.pack_sfens([START_SFEN]), 2000, axis=0)
     out = np.empty((2000, 46, 9, 9), np.float32)
     done = threading.Event()

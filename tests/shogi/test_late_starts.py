@@ -1,4 +1,4 @@
-"""Games that begin near the end of another: how many, from where, and that they are saved."""
+"""Games that start near the end of another: how many, from where, and that they are saved."""
 
 import pytest
 from vector_play import RandomPlayers
@@ -57,7 +57,7 @@ def test_they_are_saved() -> None:
     play(games, 104)
     again = VectorGames.restore(games.save(), threads=2)
     assert again.save() == games.save()
-    # Slots go on in games whose starts have been replaced meanwhile.
+    # Slots continue games whose starts have since been replaced.
     for vector in (games, again):
         vector.set_late_starts(LATE[:1], 0.9)
     assert VectorGames.restore(again.save()).save() == again.save()

@@ -9,14 +9,14 @@ rsshogi_core = pytest.importorskip("rsshogi.core", reason="rsshogi has no build 
 
 from keisei.shogi import START_SFEN, Color, Move, Reason, ShogiGame  # noqa: E402
 
-# Even, full hands, and kings in the open: what random play from the start seldom shows.
+# Even, full hands, and kings in the open: rare in random play from the start.
 STARTS = [
     START_SFEN,
     "4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1",
     "4k4/9/4p4/9/9/9/4P4/9/4K4 b RBrb 1",
     "3gkg3/9/9/9/9/9/9/9/3GKG3 w 2r2b 1",
 ]
-# Few pieces and a check at hand: games that turn in circles.
+# Few pieces and a check at hand: games that go round in circles.
 CIRCLES = [
     "4k4/9/9/4+R4/9/9/9/9/4K4 w - 1",
     "4k4/9/9/9/4+r4/9/9/9/4K4 b - 1",
@@ -31,7 +31,7 @@ def any_move(game: ShogiGame, choose: random.Random, seed: int) -> Move:
 
 
 def habitual_move(game: ShogiGame, choose: random.Random, seed: int) -> Move:
-    """Mostly the same move when a position comes back, in half of the games a check if there is one.
+    """Choose mostly the same move when a position recurs, and in half of the games a check if there is one.
 
     Such games soon repeat themselves.
     """
@@ -50,7 +50,7 @@ def gives_check(game: ShogiGame, move: Move) -> bool:
 
 
 def compare_play(positions: int, seed: int, circling: bool) -> Counter[str]:
-    """Play games in both engines until so many positions were compared; return what was seen."""
+    """Play games in both engines until this many positions are compared; return what was seen."""
     choose = random.Random(seed)
     seen: Counter[str] = Counter()
     choose_move = habitual_move if circling else any_move
@@ -104,7 +104,7 @@ def compare_ends(
 def by_checks_since(
     game: ShogiGame, history: list[tuple[int, bool]], first: int
 ) -> tuple[Color | None, Reason]:
-    """The verdict on a repetition, the moves after position `first` considered."""
+    """Return the verdict on a repetition, given the moves after position `first`."""
     last_mover = all(check for _, check in history[:first:-2])
     side_to_move = all(check for _, check in history[-2:first:-2])
     if last_mover == side_to_move:

@@ -88,12 +88,12 @@ def test_perft_lets_other_threads_run() -> None:
         turns += 1
         time.sleep(0.0005)
     thread.join()
-    assert turns > 10  # with the GIL held this loop would hardly turn at all
+    assert turns > 10  # with the GIL held this loop would hardly run at all
 
 
 @pytest.mark.parametrize("depth", [5, 9])
 def test_python_ends_cleanly_while_a_daemon_thread_counts(depth: int) -> None:
-    """Depth 5 is done while Python shuts down, depth 9 never."""
+    """Depth 5 finishes while Python shuts down, depth 9 never."""
     code = f"""
 import atexit, threading, time
 from keisei.shogi import START_SFEN, ShogiGame, perft

@@ -1,4 +1,4 @@
-"""Facts that hold in every position, on positions that hypothesis draws."""
+"""Properties that hold in every position, checked on positions drawn by hypothesis."""
 
 import random
 
@@ -19,7 +19,7 @@ STARTS = [
 
 @st.composite
 def games(draw: st.DrawFn) -> ShogiGame:
-    """A game after up to 150 random moves from one of the starts."""
+    """Return a game after up to 150 random moves from one of the starts."""
     game = ShogiGame(draw(st.sampled_from(STARTS)), max_moves=None, declaration="off")
     choose = random.Random(draw(st.integers(0, 2**32)))
     for _ in range(draw(st.integers(0, 150))):

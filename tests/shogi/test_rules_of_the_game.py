@@ -35,7 +35,7 @@ def test_a_side_without_moves_has_lost_also_when_not_in_check() -> None:
 
 def test_a_game_that_is_over_cannot_be_resigned() -> None:
     game = played(ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1"), "G*5b")
-    with pytest.raises(RulesError, match=r"no right to resign in position .*: the game is over, checkmate"):
+    with pytest.raises(RulesError, match=r"cannot resign in position .*: the game is over, checkmate"):
         game.resign()
     assert game.outcome() == Outcome(Color.BLACK, Reason.CHECKMATE)
 
@@ -57,7 +57,7 @@ def test_repetition_is_decided_at_the_fourth_occurrence() -> None:
 def test_repetition_counts_over_the_whole_game_not_only_in_a_row() -> None:
     game = ShogiGame()
     there_and_back = ["2h3h", "8b7b", "3h2h", "7b8b"]
-    detour = ["5i5h", "5a5b", "5h5i", "5b5a"]  # back to the start by other positions
+    detour = ["5i5h", "5a5b", "5h5i", "5b5a"]  # back to the start through other positions
     played(game, *there_and_back, *detour)
     assert game.earlier_occurrences == 2
     played(game, *there_and_back)
@@ -168,14 +168,14 @@ def test_resignation_gives_the_game_to_the_opponent_and_pop_takes_it_back() -> N
     assert game.outcome() == Outcome(Color.BLACK, Reason.RESIGNATION)
     with pytest.raises(RulesError, match="the game is over, resignation"):
         game.push("3c3d")
-    with pytest.raises(RulesError, match="no right to resign"):
+    with pytest.raises(RulesError, match="cannot resign"):
         game.resign()
     game.pop()
     assert game.outcome() is None
     assert game.ply == 0
 
 
-# Black's king and ten others in the zone: 7 small ones and a dragon, a horse and a rook there = 7 + 15 = 22.
+# Black's king and ten other pieces in the zone: 7 small ones, a dragon, a horse and a rook = 7 + 15 = 22.
 INSIDE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4"
 BISHOPS_INSIDE = "+P+P+P+PK+P+P+P+P/7+BB/9/9/9/9/9/9/4k4"  # 8 small ones, a horse and a bishop = 18
 DECLARATIONS = [
@@ -196,15 +196,15 @@ DECLARATIONS = [
 
 
 WHY = {
-    "27 points are too few for black": "points are 27, expected 28",
-    "30 points by the rule of 24": "points are 30, expected 31",
-    "28 points by the rule of 24": "points are 28, expected 31",
+    "27 points are too few for black": "points: 27, expected 28",
+    "30 points by the rule of 24": "points: 30, expected 31",
+    "28 points by the rule of 24": "points: 28, expected 31",
     "declaration switched off": "declaration is off",
     "in check": "the king is in check",
-    "nine pieces in the zone": "pieces in the promotion zone are 9, expected 10",
+    "nine pieces in the zone": "pieces in the promotion zone: 9, expected 10",
     "the king outside": "the king is outside the promotion zone",
-    "enemy pieces do not count": "pieces in the promotion zone are 9, expected 10",
-    "pieces outside do not count": "points are 23, expected 2[78]",
+    "enemy pieces do not count": "pieces in the promotion zone: 9, expected 10",
+    "pieces outside do not count": "points: 23, expected 2[78]",
 }
 
 
@@ -226,9 +226,7 @@ def test_declaration_by_points(what: str, sfen: str, rule: str, may: bool, flip:
             game.declare()
     else:
         before = game.sfen()
-        with pytest.raises(
-            RulesError, match=f"^no right to declare in position {re.escape(before)}: {WHY[what]}"
-        ):
+        with pytest.raises(RulesError, match=f"^cannot declare in position {re.escape(before)}: {WHY[what]}"):
             game.declare()
         assert (game.outcome(), game.sfen()) == (None, before)
 
@@ -275,7 +273,7 @@ def test_mate_comes_before_a_try_and_a_try_before_maximum_length() -> None:
 
 
 def test_an_unknown_declaration_rule_or_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="declaration '28' is none of '27', '24', 'try', 'off'"):
+    with pytest.raises(ValueError, match="declaration is '28', expected '27', '24', 'try' or 'off'"):
         ShogiGame(declaration="28")
     for wrong in (0, -1, 1_000_000):
         with pytest.raises(ValueError, match=f"max_moves is {wrong}, expected 1 to 999999, or None"):

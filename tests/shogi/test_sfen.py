@@ -1,4 +1,4 @@
-"""SFEN in and out, and what is wrong with a bad one."""
+"""Reading and writing SFEN, and the errors for a bad one."""
 
 import pytest
 from conftest import random_play, table
@@ -8,7 +8,7 @@ from keisei.shogi import START_SFEN, Move, NotationError, RulesError, ShogiGame,
 SYNTAX = [
     ("", "expected board, side, hands and move number, got 0 fields"),
     ("9/9/9/9/9/9/9/9/9", "got 1 field"),
-    (START_SFEN + " extra", "got more fields"),
+    (START_SFEN + " extra", "got more than four fields"),
     ("lnsgkgsnl/1r5b1/pppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "rank 3 has 8 squares, expected nine"),
     ("lnsgkgsnl/1r5b1/pppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "rank 3 has more than nine squares"),
     ("lnsgkgsnl/1r5b1/91/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "rank 3 has more than nine squares"),
@@ -19,16 +19,16 @@ SYNTAX = [
     ),
     ("lnsgkgsnl/1x5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "unknown piece 'x' at character 12"),
     ("lnsgkgsnl/0r6b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "unknown piece '0'"),
-    ("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNS+GKGSNL b - 1", "'+' before no promotable piece"),
-    ("lnsg+kgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' before no promotable piece"),
-    ("lnsgkgsnl/1r5b1/ppppppppp/+9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' before no promotable piece"),
-    ("lnsgkgsnl/1r5b1/pppp++pppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' before no promotable piece"),
-    ("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL+ b - 1", "'+' before no promotable piece"),
+    ("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNS+GKGSNL b - 1", "'+' without a promotable piece"),
+    ("lnsg+kgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' without a promotable piece"),
+    ("lnsgkgsnl/1r5b1/ppppppppp/+9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' without a promotable piece"),
+    ("lnsgkgsnl/1r5b1/pppp++pppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "'+' without a promotable piece"),
+    ("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL+ b - 1", "'+' without a promotable piece"),
     (START_SFEN.replace(" b ", " x "), "side to move is 'x', expected b or w"),
     ("4k4/9/9/9/9/9/9/9/4K4 b K 1", "unknown piece in hand 'K' at character 25"),
     ("4k4/9/9/9/9/9/9/9/4K4 b +P 1", "unknown piece in hand '+'"),
-    ("4k4/9/9/9/9/9/9/9/4K4 b 0P 1", "number in hand out of 1 to 18"),
-    ("4k4/9/9/9/9/9/9/9/4K4 b 19P 1", "number in hand out of 1 to 18"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b 0P 1", "number in hand not in 1 to 18"),
+    ("4k4/9/9/9/9/9/9/9/4K4 b 19P 1", "number in hand not in 1 to 18"),
     ("4k4/9/9/9/9/9/9/9/4K4 b P2 1", "number without a piece"),
     ("4k4/9/9/9/9/9/9/9/4K4 b PP 1", "piece in hand 'P' given twice"),
     ("4k4/9/9/9/9/9/9/9/4K4 b PRpP 1", "piece in hand 'P' given twice at character 28"),
@@ -125,7 +125,7 @@ def test_half_a_letter_is_a_notation_error() -> None:
         ShogiGame().piece_at,
         lambda text: perft(text, 1),
     ):
-        with pytest.raises(NotationError, match="half a unicode letter"):
+        with pytest.raises(NotationError, match="lone surrogate"):
             read(half)
 
 

@@ -1,4 +1,4 @@
-"""The Python face of a game: moves in and out, history, copies, errors that change nothing."""
+"""The Python interface of a game: moves, history, copies, errors that change nothing."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ from keisei.shogi.shogi_game import ShogiGame as AtItsOldPlace
 
 
 def state(game: ShogiGame) -> tuple[object, ...]:
-    """All that can be seen of a game."""
+    """Return everything observable about a game."""
     return (
         game.sfen(),
         game.key,
@@ -71,7 +71,7 @@ def test_a_hand_lists_the_strongest_piece_first() -> None:
     assert list(game.hand(Color.BLACK).items()) == [
         ("R", 1), ("B", 1), ("G", 1), ("S", 1), ("N", 1), ("L", 2), ("P", 1),
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="color is neither 0"):
+    with pytest.raises(ValueError, match="color: expected 0"):
         game.hand(2)
 
 
@@ -151,7 +151,7 @@ def test_a_copy_counts_the_positions_that_stood_before_it() -> None:
 
 
 class Named(ShogiGame):
-    """A subclass as users write them: with a constructor of its own."""
+    """A subclass as users write them: with its own constructor."""
 
     def __init__(self, name: str) -> None:
         super().__init__(max_moves=99)
@@ -246,7 +246,7 @@ def test_black_as_winner_is_not_nothing() -> None:
 
 
 def test_a_game_of_ordinary_length_never_takes_more_memory_than_at_its_start() -> None:
-    """The size that docs/engine.md states; only a game of more than 512 moves grows."""
+    """The size stated in docs/engine.md; only a game of more than 512 moves grows."""
     sizes = {sys.getsizeof(game) for seed in range(5) for game in random_play(seed, 512)}
     assert len(sizes) == 1
     assert 8_000 < sizes.pop() < 12_000

@@ -1,4 +1,4 @@
-"""The vector of games: those that ShogiGame plays, how they begin and end, and what is refused."""
+"""The vector of games: the same games as ShogiGame's, their starts and ends, and bad input."""
 
 from collections import Counter
 from typing import Any
@@ -11,16 +11,16 @@ from keisei.shogi import START_SFEN, Color, Reason, RulesError, ShogiGame, encod
 from keisei.shogi.records import read_csa, read_kif, write_csa, write_kif
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
-# No player resigns here, and the rest comes only from records of games played elsewhere.
+# Nobody resigns here, and the rest occur only in records of games played elsewhere.
 RECORDS_ONLY = set(list(Reason)[list(Reason).index(Reason.RESIGNATION) :])
 
 
 def replay(game: FinishedGame, max_moves: int | None, declaration: str) -> ShogiGame:
-    """Play a finished game again, one move at a time; it must not be over before its last move."""
+    """Replay a finished game one move at a time; it must not be over before its last move."""
     again = ShogiGame(game.start_sfen, max_moves=max_moves, declaration=declaration)
     for move in game.moves:
         assert not again.can_declare()
-        again.push(move)  # refuses if the game is over
+        again.push(move)  # fails if the game is over
     if again.can_declare():
         again.declare()
     return again
@@ -139,7 +139,7 @@ def test_an_array_that_is_not_wanted_changes_nothing_in_the_others(absent: list[
 @pytest.mark.parametrize("absent", ["offsets", "actions"])
 def test_offsets_and_actions_are_wanted_both_or_not_at_all(absent: str) -> None:
     half = Batch(**(fields_of(Batch.empty(2)) | {absent: None}))
-    with pytest.raises(ValueError, match="offsets and actions are wanted both or not at all"):
+    with pytest.raises(ValueError, match="expected both offsets and actions, or neither"):
         VectorGames(2).observe(half)
 
 
@@ -154,7 +154,7 @@ def test_what_the_arrays_held_before_does_not_matter() -> None:
     assert arrays(used) == arrays(clean)
 
 
-# --------------------------------------------------------------------------------- how games begin
+# --------------------------------------------------------------------------------- how games start
 
 
 def splitmix(state: int) -> tuple[int, int]:
@@ -166,7 +166,7 @@ def splitmix(state: int) -> tuple[int, int]:
 
 
 class Stream:
-    """The random stream of a game, written down a second time."""
+    """A second implementation of a game's random stream."""
 
     def __init__(self, seed: int, number: int) -> None:
         _, mixed = splitmix(seed)
@@ -244,7 +244,7 @@ def test_seeds_give_different_openings() -> None:
 
 
 def play_line(start: str, line: str, **rules: Any) -> tuple[list[float], list[FinishedGame]]:
-    """The rewards of a line of USI moves in one game, and the games that ended."""
+    """Return the rewards of a line of USI moves in one game, and the games that ended."""
     games, batch = VectorGames(1, starts=[start], **rules), Batch.empty(1)
     rewards: list[float] = []
     ended: list[FinishedGame] = []
@@ -263,7 +263,7 @@ def test_the_reward_is_the_movers() -> None:
 
 
 def test_who_repeats_a_perpetual_check_has_lost() -> None:
-    # Black checks all the time; White's king makes the fourth occurrence, Black's check another one.
+    # Black checks all the time; White's king move brings the fourth occurrence, Black's check another one.
     start = "4k4/9/9/4+R4/9/9/9/9/4K4 w - 1"
     circle = "5a4a 5d4d 4a5a 4d5d"
     rewards, [game] = play_line(start, " ".join([circle] * 3))
@@ -309,7 +309,7 @@ def test_a_record_has_the_random_moves_too() -> None:
     assert (game.opening, len(game.moves), game.record().moves) == (3, 4, game.moves)
 
 
-# ------------------------------------------------------------------------ what is refused, and how
+# ------------------------------------------------------------------------------------- bad input
 
 
 def test_an_illegal_action_is_named_and_nothing_is_played_anywhere() -> None:
@@ -350,7 +350,7 @@ def test_of_several_illegal_actions_the_first_is_named_as_its_mover_sees_it(thre
         ({"threads": 0}, "threads is 0, expected at least 1"),
         ({"random_plies": -1}, "random_plies is -1, expected at least 0"),
         ({"max_moves": 0}, "max_moves is 0"),
-        ({"declaration": "28"}, "declaration '28' is none of"),
+        ({"declaration": "28"}, "declaration is '28', expected"),
         ({"starts": []}, "starts is empty"),
         ({"starts": [START_SFEN, "4k4"]}, r"starts\[1\]: bad sfen '4k4'"),
         ({"starts": [START_SFEN, "4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1"]}, "is over, checkmate"),

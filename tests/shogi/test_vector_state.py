@@ -1,4 +1,4 @@
-"""Saved and restored games: they go on exactly, and what is no saved games is refused."""
+"""Saved and restored games: play continues exactly, and damaged data is rejected."""
 
 import copy
 import pickle
@@ -106,15 +106,15 @@ def test_restart_begins_as_a_new_vector_would() -> None:
 def test_an_opening_longer_than_its_game_is_refused() -> None:
     saved = bytearray(VectorGames(1).save()[:-8])  # ends with number, start, opening and number of moves
     saved[-8:-4] = struct.pack("<i", 1)
-    with pytest.raises(NotationError, match="a slot that cannot be"):
+    with pytest.raises(NotationError, match="invalid slot"):
         VectorGames.restore(bytes(saved) + fnv(bytes(saved)))
 
 
 def test_bytes_that_promise_more_games_than_they_hold_are_refused_at_once() -> None:
     saved = bytearray(VectorGames(1).save()[:-8])
-    assert saved[15:19] == struct.pack("<i", 1)  # behind the first line: the slots
+    assert saved[15:19] == struct.pack("<i", 1)  # after the first line: the slots
     saved[15:19] = struct.pack("<i", 10)
-    with pytest.raises(NotationError, match="a plan that cannot be"):
+    with pytest.raises(NotationError, match="invalid settings"):
         VectorGames.restore(bytes(saved) + fnv(bytes(saved)))
 
 
@@ -131,7 +131,7 @@ def test_damaged_bytes_are_refused() -> None:
             VectorGames.restore(bytes(damaged))
 
 
-# Where the parts of saved_games() begin, and struct's letter for them.
+# Offsets of the fields in saved_games(), and their struct format.
 PARTS = {
     "slots": (15, "<i"),
     "max_moves": (19, "<i"),
@@ -166,24 +166,24 @@ def test_the_parts_of_saved_games_are_where_they_are_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("part", "value", "message"),
     [
-        ("slots", 1, "bytes beyond the end"),
+        ("slots", 1, "extra bytes at the end"),
         ("slots", 3, "too short"),
-        ("slots", -1, "a plan that cannot be"),
-        ("slots", 2**31 - 1, "a plan that cannot be"),
-        ("max_moves", 0, "a plan that cannot be"),
-        ("max_moves", 1_000_000, "a plan that cannot be"),
-        ("max_moves", 12, "a game that is over"),
-        ("declaration", 4, "a plan that cannot be"),
-        ("random_plies", -1, "a plan that cannot be"),
-        ("starts", 0, "a plan that cannot be"),
-        ("starts", 2**32 - 1, "a plan that cannot be"),
+        ("slots", -1, "invalid settings"),
+        ("slots", 2**31 - 1, "invalid settings"),
+        ("max_moves", 0, "invalid settings"),
+        ("max_moves", 1_000_000, "invalid settings"),
+        ("max_moves", 12, "a finished game"),
+        ("declaration", 4, "invalid settings"),
+        ("random_plies", -1, "invalid settings"),
+        ("starts", 0, "invalid settings"),
+        ("starts", 2**32 - 1, "invalid settings"),
         ("late starts", 2**32 - 1, ".*"),
         ("hand of slot 0's start", 19, ".*"),
-        ("late start of slot 0", 2, "a slot that cannot be"),
-        ("opening of slot 0", -1, "a slot that cannot be"),
-        ("opening of slot 0", 13, "a slot that cannot be"),
-        ("moves of slot 0", 2**32 - 1, "a move that is not legal"),
-        ("first move of slot 0", 0, "a move that is not legal"),
+        ("late start of slot 0", 2, "invalid slot"),
+        ("opening of slot 0", -1, "invalid slot"),
+        ("opening of slot 0", 13, "invalid slot"),
+        ("moves of slot 0", 2**32 - 1, "illegal move"),
+        ("first move of slot 0", 0, "illegal move"),
     ],
 )
 def test_saved_games_that_cannot_be_are_refused(part: str, value: int, message: str) -> None:
@@ -194,9 +194,9 @@ def test_saved_games_that_cannot_be_are_refused(part: str, value: int, message: 
 def test_saved_games_of_another_version_or_of_no_slot_are_refused() -> None:
     saved = saved_games()
     other = saved[:-8].replace(b"keisei games 2\n", b"keisei games 3\n")
-    with pytest.raises(NotationError, match="they do not begin as saved games of this version do"):
+    with pytest.raises(NotationError, match="not in the format of this version"):
         VectorGames.restore(other + fnv(other))
-    with pytest.raises(NotationError, match="a plan that cannot be"):
+    with pytest.raises(NotationError, match="invalid settings"):
         VectorGames.restore(forge(saved[: 56 + 104 + 8] + bytes(8), "slots", 0))
 
 
@@ -215,7 +215,7 @@ def test_a_start_that_is_over_is_refused_also_where_no_slot_plays_from_it() -> N
 def test_a_saved_game_in_which_a_side_may_declare_is_refused() -> None:
     games, batch = VectorGames(1, starts=[STARTS[5]], declaration="off"), Batch.empty(1)
     games.step(np.array([encoding.action_of("6i6h", Color.WHITE)], np.int32), batch)
-    with pytest.raises(NotationError, match="a game that is over"):
+    with pytest.raises(NotationError, match="a finished game"):
         VectorGames.restore(forge(games.save(), "declaration", 1))
 
 

@@ -40,7 +40,7 @@ def test_threads_that_the_system_does_not_give_are_an_error() -> None:
     code = """
 import resource
 from keisei.shogi.vector import VectorGames
-resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))  # each thread takes 8 MB of addresses
+resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))  # each thread reserves 8 MB of address space
 try:
     VectorGames(2000, threads=2000)
 except RuntimeError as error:
@@ -99,7 +99,7 @@ def long_calls() -> dict[str, Callable[[], object]]:
 
 
 def test_native_work_lets_other_threads_run() -> None:
-    """Another thread notes the time again and again, also in the middle of a call."""
+    """Another thread records the time over and over, also in the middle of a call."""
     done, times = threading.Event(), [0.0]
 
     def note_times() -> None:
@@ -116,7 +116,7 @@ def test_native_work_lets_other_threads_run() -> None:
     other = threading.Thread(target=note_times)
     other.start()
     try:
-        for name, call in long_calls().items():  # a busy machine may not let it run at the first time
+        for name, call in long_calls().items():  # on a busy machine it may not run the first time
             assert any(is_seen_in_the_middle_of(call) for _ in range(10)), name
     finally:
         done.set()
@@ -161,7 +161,7 @@ def resident_kilobytes() -> int:
 
 
 def growth(steps: int) -> int:
-    """Kilobytes that memory grows while so many moves are played, after a start."""
+    """Return the memory growth in kilobytes over this many moves, after a warm-up."""
     games, batch, players = VectorGames(64, threads=2, seed=1), Batch.empty(64, mask=True), RandomPlayers(1)
     games.observe(batch)
     before = 0

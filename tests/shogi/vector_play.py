@@ -1,4 +1,4 @@
-"""What the tests of the vector of games share: beginnings, players, and all that a step writes."""
+"""Shared by the tests of the vector of games: starting positions, players, and all that a step writes."""
 
 import zlib
 
@@ -10,7 +10,7 @@ from keisei.shogi.vector import Batch, VectorGames
 
 Actions = npt.NDArray[np.int32]
 
-# An even game, full hands, and few pieces with a check at hand: games of every kind and end.
+# An even game, full hands, and few pieces with a check at hand: every kind of game and ending.
 STARTS = [
     START_SFEN,
     "4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1",
@@ -35,20 +35,20 @@ class RandomPlayers:
 
 
 class HabitualPlayers(RandomPlayers):
-    """Mostly the same move when a position comes back; such games soon repeat themselves."""
+    """Choose mostly the same move when a position recurs; such games soon repeat themselves."""
 
     def __call__(self, batch: Batch) -> Actions:
         actions = super().__call__(batch)
         for slot in np.flatnonzero(self._random.random(len(actions)) < 0.9).tolist():
             place = batch.packed[slot, 8:].copy()
-            place[14] &= 1  # of the flags, the side
+            place[14] &= 1  # keep only the side to move
             legal = batch.legal(slot)
             actions[slot] = legal[zlib.crc32(place.tobytes()) % len(legal)]
         return actions
 
 
 def arrays(batch: Batch) -> list[bytes]:
-    """All that a step has written."""
+    """Return everything that a step has written."""
     assert batch.planes is not None
     assert batch.mask is not None
     legal = batch.actions[: batch.offsets[-1]]

@@ -86,7 +86,7 @@ def test_mistakes_are_explained_and_the_person_asked_again(run: Run) -> None:
         "cannot save to a.txt: expected .kif, .kifu, .csa, .usi",
     ):
         assert text in shown
-    assert any("no right to declare" in text for text in shown)
+    assert any("cannot declare" in text for text in shown)
     assert any("there is no directory nowhere" in text for text in shown)
     assert shown.count("black, move 1: ") == 10
 
@@ -186,7 +186,7 @@ def test_handicaps_and_positions() -> None:
         ({"sfen": "nonsense"}, "bad sfen 'nonsense'"),
         ({"save": Path("game.txt")}, "cannot save to game.txt: expected .kif"),
         ({"save": Path("nowhere/game.kif")}, "cannot save to nowhere/game.kif: there is no directory"),
-        ({"declaration": "99"}, "declaration '99' is none of '27', '24', 'try', 'off'"),
+        ({"declaration": "99"}, "declaration is '99', expected '27', '24', 'try' or 'off'"),
         ({}, "no checkpoint at nowhere"),
     ],
 )

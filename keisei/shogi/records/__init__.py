@@ -1,4 +1,4 @@
-"""Game records: CSA, KIF and USI position lines, read (every move checked) and written."""
+"""Game records: reading (with every move checked) and writing CSA, KIF and USI position lines."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ _FORMATS: dict[str, _Format] = {
 
 
 def read_record(path: str | Path) -> GameRecord:
-    """Read the one game of a .csa, .kif, .kifu or .usi file."""
+    """Read the only game in a .csa, .kif, .kifu or .usi file."""
     games = read_records(path)
     if len(games) != 1:
         raise NotationError(f"{path} has {len(games)} games, expected one")
@@ -28,20 +28,20 @@ def read_record(path: str | Path) -> GameRecord:
 
 
 def read_records(path: str | Path) -> list[GameRecord]:
-    """Read all games of a file; a .csa has a line with a slash between two, a .usi a line for each."""
+    """Read all games in a file; a .csa separates them by lines with a slash, a .usi has one per line."""
     read, _ = _format_of(Path(path))
     return read(Path(path).read_bytes())
 
 
 def write_record(path: str | Path, record: GameRecord) -> None:
-    """Write one game in the format that the file's ending names, as UTF-8."""
+    """Write one game as UTF-8, in the format given by the file's extension."""
     _, write = _format_of(Path(path))
     Path(path).write_text(write(record), encoding="utf-8")
 
 
 def _format_of(path: Path) -> _Format:
     if path.suffix.lower() not in _FORMATS:
-        raise NotationError(f"unknown kind of record '{path.name}': expected .csa, .kif, .kifu or .usi")
+        raise NotationError(f"unknown record format '{path.name}': expected .csa, .kif, .kifu or .usi")
     return _FORMATS[path.suffix.lower()]
 
 

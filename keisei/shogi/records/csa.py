@@ -1,7 +1,7 @@
 """CSA records, version 2.2: the format of computer shogi servers.
 
-One game or several ("/" between them); statements on one line may be parted by commas. CSA keeps no move
-number for its first position, and has no word for a win by the try rule, which is written as a resignation.
+One game or several ("/" between them); commas may separate statements on a line. CSA has no move number for
+the starting position, and no word for a win by the try rule, which is written as a resignation.
 """
 
 import re
@@ -32,14 +32,14 @@ CSA_OF_PIECE = {
 PIECE_OF_CSA = {csa: piece for piece, csa in CSA_OF_PIECE.items()}
 _SIGNS = "+-"
 _START_BOARD = Diagram.from_sfen(START_SFEN).board
-_HEADER_KEY = re.compile("[A-Z][A-Z0-9_+-]*")  # TIME+ and TIME- are each player's own
+_HEADER_KEY = re.compile("[A-Z][A-Z0-9_+-]*")  # TIME+ and TIME- are per player
 _SET = {"P": 18, "L": 4, "N": 4, "S": 4, "G": 4, "B": 2, "R": 2}
 
 _ENDINGS: dict[str, Ending] = {
     "TORYO": (False, Reason.RESIGNATION),
     "TSUMI": (False, Reason.CHECKMATE),
     "SENNICHITE": (None, Reason.REPETITION),
-    "OUTE_SENNICHITE": (None, Reason.PERPETUAL_CHECK),  # the position tells who loses
+    "OUTE_SENNICHITE": (None, Reason.PERPETUAL_CHECK),  # the position shows who loses
     "KACHI": (True, Reason.DECLARATION),
     "MAX_MOVES": (None, Reason.MAXIMUM_LENGTH),
     "TIME_UP": (False, Reason.TIME),
@@ -47,7 +47,7 @@ _ENDINGS: dict[str, Ending] = {
     "JISHOGI": (None, Reason.AGREED_IMPASSE),
     "HIKIWAKE": (None, Reason.ADJUDICATION),
 }
-_ILLEGAL_ACTIONS = {"+ILLEGAL_ACTION", "-ILLEGAL_ACTION"}  # by Black, by White, whoever is to move
+_ILLEGAL_ACTIONS = {"+ILLEGAL_ACTION", "-ILLEGAL_ACTION"}  # by Black, by White, whichever is to move
 _UNFINISHED = {"CHUDAN", "MATTA", "ERROR", "FUZUMI"}
 
 
@@ -77,7 +77,7 @@ def write_csa_games(records: Iterable[GameRecord]) -> str:
 
 
 def read_csa(data: str | bytes) -> GameRecord:
-    """Read one game; every move is checked against the rules."""
+    """Read one game and check every move against the rules."""
     games = read_csa_games(data)
     if len(games) != 1:
         raise NotationError(f"expected one csa game, got {len(games)}")
@@ -85,7 +85,7 @@ def read_csa(data: str | bytes) -> GameRecord:
 
 
 def read_csa_games(data: str | bytes) -> list[GameRecord]:
-    """Read all games of a file."""
+    """Read all games in a file."""
     games: list[list[tuple[int, str]]] = [[]]
     for number, line in enumerate(lines_of(decode(data)), 1):
         if line.rstrip() == "/":
@@ -126,7 +126,7 @@ def _move_text(game: ShogiGame, move: Move) -> str:
     else:
         start = _square_number(move.from_square)
         piece = ("+" if move.promotes else "") + (game.piece_at(move.from_square) or "P").upper()
-    # A record may hold a wrong move; play() refuses it just after, with its number.
+    # The move may be illegal; play() then rejects it, with its number.
     return f"{_SIGNS[game.turn]}{start}{_square_number(move.to_square)}{CSA_OF_PIECE.get(piece, 'FU')}"
 
 
@@ -135,7 +135,7 @@ def _ending(outcome: Outcome | None, turn: Color) -> str:
         return "CHUDAN"
     if word := ending_word(_ENDINGS, outcome, turn):
         return word
-    # No word of its own: the nearest. A win of the side to move is left open rather than called a foul.
+    # CSA has no word for it: use the nearest. A win by the side to move is left open, not called a foul.
     if outcome.winner is None:
         return "HIKIWAKE"
     if outcome.reason in (Reason.PERPETUAL_CHECK, Reason.ILLEGAL_MOVE):
@@ -144,14 +144,14 @@ def _ending(outcome: Outcome | None, turn: Color) -> str:
 
 
 class _Reader:
-    """Reads the numbered lines of one game from top to bottom."""
+    """A reader of one game's numbered lines, top to bottom."""
 
     def __init__(self, lines: list[tuple[int, str]]) -> None:
         self._lines = lines
         self._draft = Draft()
         self._board: dict[str, str] = {}
         self._hands: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._rest_to: Color | None = None  # who takes the pieces that are nowhere else ("AL")
+        self._rest_to: Color | None = None  # the side that holds all remaining pieces ("AL")
         self._ending: str | None = None
 
     def read(self) -> GameRecord:
@@ -174,7 +174,7 @@ class _Reader:
     def _statement(self, text: str) -> None:
         match text[0]:
             case "'":
-                if text.startswith("'*"):  # other comments are for people who read the file
+                if text.startswith("'*"):  # other comments are for human readers
                     self._draft.add_comment(text[2:])
             case "V":
                 if not re.fullmatch(r"V\d+(\.\d+)?", text):
@@ -238,7 +238,7 @@ class _Reader:
         match = re.fullmatch(r"T(\d{1,9})(\.\d*)?", text)
         if not match or (self._draft.moves_played == 0 and self._ending is None):
             raise NotationError("expected a time such as T12 after a move")
-        if self._ending is None:  # the time of the ending itself is not kept
+        if self._ending is None:  # the time before the ending is not kept
             self._draft.seconds[self._draft.moves_played] = int(match[1])
 
     def _position(self, text: str) -> None:
@@ -248,7 +248,7 @@ class _Reader:
             self._board.update(_START_BOARD)
             for square, csa in _pieces(text[2:]):
                 if PIECE_OF_CSA.get(csa) != self._board.pop(square, "").upper():
-                    raise NotationError(f"no {csa} on {square} to take away")
+                    raise NotationError(f"no {csa} on {square} to remove")
         elif text[1:2] in ("+", "-"):
             self._place(Color(_SIGNS.index(text[1])), text[2:])
         elif match := re.fullmatch(r"P([1-9])(.*)", text):
@@ -288,7 +288,7 @@ class _Reader:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Squares ("" for the hand) and pieces of a list such as 82HI00FU."""
+    """Yield the squares ("" for the hand) and pieces of a list such as 82HI00FU."""
     if not re.fullmatch(r"((00|[1-9][1-9])[A-Z]{2})*", text):
         raise NotationError("expected pieces such as 82HI or 00FU")
     for i in range(0, len(text), 4):

@@ -1,8 +1,8 @@
 """KIF records: the format of Japanese shogi programs and web sites.
 
-UTF-8 and Shift-JIS are read, UTF-8 is written. The main line is read; variations (変化) are passed over.
-In a handicap game the giver of the handicap (上手, White) moves first. As in CSA, a win by the try rule
-is written as a resignation.
+Reads UTF-8 and Shift-JIS, writes UTF-8. Only the main line is read; variations (変化) are skipped.
+In a handicap game the player who gives the handicap (上手, White) moves first. As in CSA, a win by the try
+rule is written as a resignation.
 """
 
 import re
@@ -55,7 +55,7 @@ HANDICAPS = {
 _HANDICAP_OF_SFEN = {sfen: name for name, sfen in HANDICAPS.items()}
 _PLAYER_KEYS = {"先手": Color.BLACK, "下手": Color.BLACK, "後手": Color.WHITE, "上手": Color.WHITE}
 
-# Where the move text has room, a promoted piece is named in two letters.
+# In moves, where there is room, some promoted pieces have two-letter names.
 _MOVE_KANJI = BOARD_KANJI | {"+L": "成香", "+N": "成桂", "+S": "成銀"}
 _PIECE_OF_NAME = PIECE_OF_KANJI | {kanji: piece for piece, kanji in _MOVE_KANJI.items()}
 _PIECE_NAMES = "|".join(sorted(_PIECE_OF_NAME, key=len, reverse=True))
@@ -76,7 +76,7 @@ _ENDINGS: dict[str, Ending] = {
 }
 _UNFINISHED = {"中断", "封じ手", "不詰", "詰ミ不詰", "Error"}
 
-# まで93手で先手の勝ち: in some records, whose moves end without a word, the only result.
+# まで93手で先手の勝ち: in records whose moves end without a word, the only result.
 _SUMMARY = re.compile(r"まで\d+手で(時間切れにより)?(先手|後手|下手|上手)の(反則)?(勝ち|負け)")
 _SUMMARY_OF_A_DRAW = re.compile(r"まで\d+手で(千日手|持将棋)")
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
@@ -93,7 +93,7 @@ def write_kif(record: GameRecord) -> str:
     lines += [f"{key}：{one_line(value)}" for key, value in record.headers.items() if _is_header_key(key)]
     game = start_game(record.sfen)
     handicap = _HANDICAP_OF_SFEN.get(game.start_sfen)
-    # Records rarely tell the number of moves before a diagram, and some programs do not know that line.
+    # Records rarely give the number of moves before a diagram, and some programs do not know that line.
     diagram = write_bod(game.start_sfen).removesuffix("\n手数＝0")
     lines += [f"手合割：{handicap}"] if handicap else diagram.split("\n")
     first, second = ("下手", "上手") if handicap and handicap != "平手" else ("先手", "後手")
@@ -121,12 +121,12 @@ def write_kif(record: GameRecord) -> str:
 
 
 def read_kif(data: str | bytes) -> GameRecord:
-    """Read the main line of a game; every move is checked against the rules."""
+    """Read the main line of a game and check every move against the rules."""
     return _Reader().read(lines_of(decode(data)))
 
 
 def _is_header_key(key: str) -> bool:
-    """Tell whether a key is one of KIF's whose line will be read as a header again."""
+    """Return whether a key is one of KIF's and its line reads back as a header."""
     line = f"{key}："
     return (
         not key.isascii()
@@ -152,19 +152,19 @@ def _move_text(game: ShogiGame, move: Move, last_square: str) -> str:
         place = "同　"
     if move.from_square is None:
         return f"{place}{_MOVE_KANJI[str(move.dropped)]}打"
-    # A record may hold a wrong move; play() refuses it just after, with its number.
+    # The move may be illegal; play() then rejects it, with its number.
     piece = (game.piece_at(move.from_square) or "P").upper()
     start = f"({move.from_square[0]}{RANKS.index(move.from_square[1]) + 1})"
     return f"{place}{_MOVE_KANJI[piece]}{'成' if move.promotes else ''}{start}"
 
 
 def _ending(outcome: Outcome | None, turn: Color) -> str | None:
-    """Return the word that ends the moves, or None for a win of the side to move that has none."""
+    """Return the word that ends the moves, or None for a win by the side to move that has no word."""
     if outcome is None:
         return "中断"
     if word := ending_word(_ENDINGS, outcome, turn):
         return word
-    # No word of its own: the nearest, that at least keeps the winner.
+    # KIF has no word for it: use the nearest that keeps the winner.
     if outcome.winner is None:
         return "裁定引分"
     if outcome.reason == Reason.PERPETUAL_CHECK:
@@ -173,20 +173,20 @@ def _ending(outcome: Outcome | None, turn: Color) -> str | None:
 
 
 class _Reader:
-    """Reads a record from top to bottom: headers, then numbered moves, then the ending."""
+    """A top-to-bottom reader of a record: headers, then numbered moves, then the ending."""
 
     def __init__(self) -> None:
         self._draft = Draft()
         self._diagram: BodReader | None = None
         self._handicap = "平手"
         self._ending: str | None = None
-        self._summary: Outcome | None = None  # its reason may be wrong by the side to move
+        self._summary: Outcome | None = None  # the side to move may contradict its reason
         self._last_square = ""
-        self._empty = True  # but for comments and marks
+        self._empty = True  # apart from comments and bookmarks
 
     def read(self, lines: list[str]) -> GameRecord:
         for number, line in enumerate(lines, 1):
-            if line.startswith("変化"):  # variations stand behind the main line
+            if line.startswith("変化"):  # variations follow the main line
                 break
             try:
                 self._line(line)
@@ -265,7 +265,7 @@ class _Reader:
             raise NotationError("expected a move such as ７六歩(77), ５五角打 or 投了")
         file, rank, same, name, promotion, drop, from_file, from_rank = match.groups()
         if same and not self._last_square:
-            raise NotationError("同 without a move before")
+            raise NotationError("同 without a previous move")
         to = self._last_square if same else f"{_digit(file)}{RANKS[KANJI_NUMBERS.index(rank) - 1]}"
         piece = _PIECE_OF_NAME[name]
         if drop:
@@ -281,7 +281,7 @@ class _Reader:
         self._last_square = to
 
     def _claimed(self, turn: Color) -> Outcome | None:
-        """Return the result that the record gives, by a word or by its summary; they must not contradict."""
+        """Return the result given by the record's last word or its summary; the two must agree."""
         by_word = ending_outcome(_ENDINGS[self._ending], turn) if self._ending in _ENDINGS else None
         if by_word and self._summary and by_word.winner != self._summary.winner:
             raise NotationError(
@@ -289,7 +289,7 @@ class _Reader:
             )
         if self._ending or self._summary is None:
             return by_word
-        if self._summary == Outcome(turn, Reason.RESIGNATION):  # nobody resigns after his opponent's move
+        if self._summary == Outcome(turn, Reason.RESIGNATION):  # nobody wins by resignation on their own turn
             return Outcome(turn, Reason.ADJUDICATION)
         return self._summary
 
@@ -314,6 +314,6 @@ def _seconds(time: re.Match[str]) -> int:
         seconds = int(time[1]) * 60 + int(time[2])
     else:
         seconds = int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3])
-    if seconds > 999_999_999:  # as much as a CSA record can hold
+    if seconds > 999_999_999:  # the most a CSA record can hold
         raise NotationError(f"expected a time of less than 1000000000 seconds, got {seconds}")
     return seconds

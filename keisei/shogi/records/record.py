@@ -1,6 +1,6 @@
-"""GameRecord: a game as records keep it, and what all formats share.
+"""GameRecord: a game as kept in a record, and what all formats share.
 
-Every record that is read is replayed, so that one that breaks a rule is refused with the move's number.
+Every record is replayed as it is read; a move that breaks a rule is rejected with its number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from keisei._native import START_SFEN, Move, NotationError, RulesError
 from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.shogi_game import ShogiGame
 
-# Ends that the position itself must show. Records often say no more than "repetition" of either kind.
+# Endings that the position itself must show. Records often say just "repetition" for either kind.
 _REPETITIONS = {Reason.REPETITION, Reason.PERPETUAL_CHECK}
 _SHOWN_BY_POSITION = {Reason.CHECKMATE, Reason.NO_LEGAL_MOVE} | _REPETITIONS
 
@@ -20,9 +20,9 @@ class GameRecord:
     """Moves from a position, with players, result and comments.
 
     comments: by number of moves played, 0 before the first; lines joined with newlines.
-    seconds: thinking time of each move, or empty where none is known.
-    headers: further facts under the format's own names ("EVENT" in CSA, "棋戦" in KIF); only the
-    format they were read from writes them again.
+    seconds: thinking time of each move, or empty if unknown.
+    headers: other fields under the format's own names ("EVENT" in CSA, "棋戦" in KIF); only the format they
+    were read from writes them back.
     """
 
     moves: tuple[Move, ...]
@@ -35,7 +35,7 @@ class GameRecord:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse times and comments that belong to no move."""
+        """Reject times and comments that belong to no move."""
         count = len(self.moves)
         if self.seconds and len(self.seconds) != count:
             raise ValueError(f"{len(self.seconds)} times for {count} moves, expected one for each or none")
@@ -48,11 +48,11 @@ class GameRecord:
     def from_game(
         cls, game: ShogiGame, *, black: str = "", white: str = "", comments: Mapping[int, str] | None = None
     ) -> "GameRecord":
-        """Record a game as it stands."""
+        """Return a record of the game so far."""
         return cls(tuple(game.history), game.start_sfen, black, white, game.outcome(), comments or {})
 
     def game(self) -> ShogiGame:
-        """Play the moves again, without a maximum length, and end it as the player to move did."""
+        """Replay the moves, without a maximum length, and repeat a resignation or declaration."""
         game = replay(self.sfen, self.moves)
         if self.outcome == Outcome(game.turn.opponent, Reason.RESIGNATION) and game.outcome() is None:
             game.resign()
@@ -62,7 +62,7 @@ class GameRecord:
 
 
 def decode(data: str | bytes) -> str:
-    """Return the text of a record: UTF-8, with or without a mark, otherwise Windows' Shift-JIS."""
+    """Return the text of a record: UTF-8, with or without a BOM, otherwise Windows' Shift-JIS."""
     if isinstance(data, str):
         return data.removeprefix("\ufeff")
     for encoding in ("utf-8-sig", "cp932"):
@@ -74,17 +74,17 @@ def decode(data: str | bytes) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Split at the line ends of Unix, Windows and old Macs, and at nothing else."""
+    """Split at Unix, Windows and old Mac line ends, and nowhere else."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def one_line(text: str) -> str:
-    """Return a name as it fits into a header line; spaces inside it, wide ones too, are part of it."""
+    """Return a name that fits on a header line; inner spaces, wide ones too, are kept."""
     return " ".join(lines_of(text)).strip()
 
 
 def comment_lines(record: GameRecord, number: int, mark: str) -> list[str]:
-    """Return the comment on the position after so many moves, each line behind the format's mark."""
+    """Return the comment after move `number`, each line prefixed with the format's mark."""
     if number not in record.comments:
         return []
     return [mark + line for line in lines_of(record.comments[number])]
@@ -96,7 +96,7 @@ def start_game(sfen: str) -> ShogiGame:
 
 
 def play(game: ShogiGame, move: Move | str) -> None:
-    """Play the next move of a record; a breach of the rules is told with the move's number."""
+    """Play the next move of a record; an error names the move's number."""
     try:
         game.push(move)
     except RulesError as error:
@@ -104,7 +104,7 @@ def play(game: ShogiGame, move: Move | str) -> None:
 
 
 def replay(sfen: str, moves: Sequence[Move | str]) -> ShogiGame:
-    """Play a record's moves from its position."""
+    """Play a record's moves from its starting position."""
     game = start_game(sfen)
     for move in moves:
         play(game, move)
@@ -130,7 +130,7 @@ def ending_outcome(ending: Ending, turn: Color) -> Outcome:
 
 
 class Draft:
-    """What a reader has gathered of one record; `game` is there from the first position on."""
+    """The parts of a record read so far; `game` is None before the starting position."""
 
     def __init__(self) -> None:
         self.names = ["", ""]
@@ -141,7 +141,7 @@ class Draft:
         self._first_ply = 0
 
     def begin(self, sfen: str) -> ShogiGame:
-        """Set up the first position."""
+        """Set up the starting position."""
         self.game = start_game(sfen)
         self._first_ply = self.game.ply
         return self.game
@@ -152,11 +152,11 @@ class Draft:
         return self.game.ply - self._first_ply if self.game else 0  # history would build a list
 
     def add_comment(self, line: str) -> None:
-        """Add a line to the comment on the position reached."""
+        """Add a line to the comment on the current position."""
         self.comments.setdefault(self.moves_played, []).append(line)
 
     def finish(self, game: ShogiGame, claimed: Outcome | None) -> GameRecord:
-        """Return the record; where the position decides the game, what the record claims must agree."""
+        """Return the record; if the position decides the game, the claimed result must agree."""
         moves = tuple(game.history)
         seconds = [self.seconds.get(number, 0) for number in range(1, len(moves) + 1)]
         return GameRecord(
@@ -176,7 +176,7 @@ def _checked_outcome(game: ShogiGame, claimed: Outcome | None) -> Outcome | None
     if shown is None and claimed and claimed.reason in _SHOWN_BY_POSITION:
         fault = "but the position does not show it"
     elif shown is None and claimed and claimed.reason == Reason.DECLARATION and not game.can_declare():
-        fault = "but the side to move has no right to declare"
+        fault = "but the side to move may not declare"
     elif shown and claimed and {shown.reason, claimed.reason} <= _REPETITIONS:
         return shown
     elif shown and claimed and claimed.winner != shown.winner:

@@ -1,6 +1,6 @@
 """USI position lines: `position startpos moves 7g7f …` or `position sfen … moves …`.
 
-A line holds the moves only; players, comments and a resignation have no place in it.
+A line holds only the moves: no players, comments or resignation.
 """
 
 from keisei._native import START_SFEN, NotationError, RulesError
@@ -8,14 +8,14 @@ from keisei.shogi.records.record import Draft, GameRecord, decode, lines_of, rep
 
 
 def write_usi(record: GameRecord) -> str:
-    """Return the record as one position line; one that breaks a rule is refused."""
+    """Return the record as one position line; illegal moves are a RulesError."""
     sfen = replay(record.sfen, record.moves).start_sfen
     start = "startpos" if sfen == START_SFEN else f"sfen {sfen}"
     return " ".join(["position", start, *(["moves", *map(str, record.moves)] if record.moves else [])])
 
 
 def read_usi_games(data: str | bytes) -> list[GameRecord]:
-    """Read a position line for each game; empty lines are passed over, an error names its line."""
+    """Read one game per position line; empty lines are skipped, an error names its line."""
     games = []
     for number, line in enumerate(lines_of(decode(data)), 1):
         if line.strip():
@@ -27,9 +27,9 @@ def read_usi_games(data: str | bytes) -> list[GameRecord]:
 
 
 def read_usi(line: str) -> GameRecord:
-    """Read a position line (the word `position` may be missing); every move is checked against the rules."""
+    """Read a position line (with or without `position`) and check every move against the rules."""
     if not line.isascii():
-        raise NotationError(f"bad usi position {line[:200]!r}: expected ascii letters only")
+        raise NotationError(f"bad usi position {line[:200]!r}: expected ascii characters only")
     words = line.split()
     if words[:1] == ["position"]:
         words = words[1:]

@@ -1,11 +1,11 @@
-"""What the tests of several record formats share: positions, one game in every format, random games."""
+"""Shared by the record tests: positions, one game in every format, random games."""
 
 from conftest import random_play
 
 from keisei.shogi import START_SFEN, Color, GameRecord, Move, Outcome, Reason, RulesError, ShogiGame
 
 BLACK, WHITE = Color.BLACK, Color.WHITE
-SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"] * 3  # the first position stands for the fourth time
+SHUFFLE = ["2h3h", "8b7b", "3h2h", "7b8b"] * 3  # the fourth occurrence of the start position
 DRAGON_CHECKS = "4k4/9/9/4+R4/9/9/9/9/4K4 w - 1"
 PERPETUAL = ["5a4a", "5d4d", "4a5a", "4d5d"] * 3
 GOLD_MATES = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"  # with G*5b
@@ -23,7 +23,7 @@ def usi(record: GameRecord) -> str:
 
 
 def without_pieces(squares: str) -> str:
-    """The SFEN of a handicap: the start without White's pieces on these squares, White to move."""
+    """Return the SFEN of a handicap: the start without White's pieces on these squares, White to move."""
     rows = [list("lnsgkgsnl"), list(".r.....b.")]
     for square in squares.split():
         rows["ab".index(square[1])][9 - int(square[0])] = "."
@@ -33,7 +33,7 @@ def without_pieces(squares: str) -> str:
     return f"{text}/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
 
 
-# What tests/data/exchange.csa and exchange.kif say.
+# The contents of tests/data/exchange.csa and exchange.kif.
 EXCHANGE = GameRecord(
     moves=moves("7g7f 3c3d 8h2b+ 3a2b B*4e"),
     black="Engine, first",
@@ -58,7 +58,7 @@ SHOWN = [  # start, moves, what the position shows, its words in CSA and KIF
 
 FIRST_MOVES = "PI\n+\n+7776FU\n-3334FU\n"  # in CSA
 
-# EVERY_PIECE, its board in CSA and all of it in KIF.
+# EVERY_PIECE: its board in CSA, and the whole position in KIF.
 ROWS = """\
 P1-KY-KE-GI-KI-OU-KI-GI-KE-KY
 P2 *  *  *  *  *  *  *  *  *
@@ -96,7 +96,7 @@ def is_quiet(game: ShogiGame, move: Move) -> bool:
 
 
 def shuffle(game: ShogiGame) -> None:
-    """Let both sides move a piece forth and back until the position repeats, if they can."""
+    """Move a piece of each side back and forth until the position repeats, if possible."""
     for first in filter(lambda move: is_quiet(game, move), game.legal_moves()):
         trial = game.copy()
         trial.push(first)
@@ -113,7 +113,7 @@ def shuffle(game: ShogiGame) -> None:
 
 
 def random_game(seed: int, earlier_plies: int, plies: int, ending: str) -> ShogiGame:
-    """A random game from a random position, which ends in this way unless the rules end it before."""
+    """Return a random game from a random position that ends in this way unless the rules end it first."""
     *_, before = random_play(seed, earlier_plies, RICH if ending == "mate" else None)
     *_, played = random_play(seed + 1, 400 if ending == "mate" else plies, before.sfen())
     max_moves = max(1, played.ply) if ending == "maximum length" else None

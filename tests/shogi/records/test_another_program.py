@@ -27,7 +27,7 @@ GAMES = [(seed, ending) for seed in range(8) for ending in ENDINGS]
 
 
 def sample_records() -> Iterator[GameRecord]:
-    """Random games with all endings that records can tell of, at move number one: rsshogi knows no other."""
+    """Yield random games with every ending that records know, from move number 1: rsshogi knows no other."""
     comments = {0: "a\nb"}
     declared = Outcome(BLACK, Reason.DECLARATION)
     yield GameRecord((), DECLARABLE, "Black", "White", declared, comments)
@@ -47,7 +47,7 @@ def sample_records() -> Iterator[GameRecord]:
 
 
 def rsshogi_result(outcome: Outcome | None) -> GameResult:
-    """The result that rsshogi should name."""
+    """Return the result that rsshogi should report."""
     if outcome is None:
         return GameResult.PAUSED
     if outcome.winner is None:
@@ -83,7 +83,7 @@ def test_rsshogi_reads_what_we_write(
         theirs = read(write(record))
         result = rsshogi_result(record.outcome)
         if write is write_csa and result == GameResult.DRAW_BY_ADJUDICATION:
-            result = GameResult.DRAW_BY_IMPASSE  # as rsshogi takes %HIKIWAKE
+            result = GameResult.DRAW_BY_IMPASSE  # rsshogi's reading of %HIKIWAKE
         assert (rsshogi_moves(theirs), theirs.result) == (usi(record), result)
         assert ShogiGame(theirs.init_position_sfen).sfen() == record.sfen
         assert (theirs.metadata.black_player, theirs.metadata.white_player) == ("Black", "White")

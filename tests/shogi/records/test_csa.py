@@ -1,4 +1,4 @@
-"""CSA records, read and written, against texts by hand."""
+"""Reading and writing CSA records, against hand-written texts."""
 
 from dataclasses import replace
 
@@ -157,7 +157,7 @@ def test_csa_game_broken_off_is_unfinished(word: str) -> None:
         (f"{FIRST_MOVES}%HELLO\n", 5, "unknown ending"),
         (f"{FIRST_MOVES}Tx\n", 5, "expected a time such as T12"),
         ("PI\n+\nT5\n", 3, "expected a time such as T12 after a move"),
-        ("PI55FU\n+\n", 1, "no FU on 5e to take away"),
+        ("PI55FU\n+\n", 1, "no FU on 5e to remove"),
         ("PI7776\n+\n", 1, "expected pieces such as"),
         ("P0\n", 1, "expected PI, P1 to P9"),
         ("P1-KY-KE-GI-KI-OU-KI-GI-KE-KY-KY\n", 1, "more than nine squares"),

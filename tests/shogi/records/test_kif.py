@@ -1,4 +1,4 @@
-"""KIF records, read and written, against texts by hand."""
+"""Reading and writing KIF records, against hand-written texts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -309,7 +309,7 @@ def test_kif_summary_must_agree_with_the_position() -> None:
         ("1 ７六歩\n", 1, "expected a move such as"),
         ("1 ７六歩(77)\n2 hello\n", 2, "expected a move such as"),
         ("1 ７六歩(77)\n3 ３四歩(33)\n", 2, "expected move 2"),
-        ("1 同　歩(77)\n", 1, "同 without a move before"),
+        ("1 同　歩(77)\n", 1, "同 without a previous move"),
         ("1 ７六銀(77)\n", 1, "no 銀 on 7g to move to 7f"),
         ("1 ７六歩(76)\n", 1, "no 歩 on 7f to move to 7f"),
         ("1 ５五と打\n", 1, "only an unpromoted piece can be dropped"),
@@ -365,7 +365,7 @@ def test_kif_times_of_days_are_read_back() -> None:
 
 
 def test_kif_line_of_endless_spaces_is_refused_at_once() -> None:
-    """A careless pattern would look for the time at every one of them."""
+    """A careless regex would try to match the time at every one of them."""
     for tail in (" (0:00)" + " " * 50_000 + "x", "(0:00/" * 10_000):
         with pytest.raises(NotationError, match="expected a move such as"):
             read_kif("   1 ７六歩(77)" + tail)

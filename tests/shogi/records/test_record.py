@@ -1,4 +1,4 @@
-"""What all formats share: ends shown by the position, files and games, round trips, refusals."""
+"""What all formats share: endings shown by the position, files and games, round trips, bad records."""
 
 import random
 from collections.abc import Callable
@@ -52,7 +52,7 @@ from keisei.shogi import (
 T = TypeVar("T")
 
 
-# ------------------------------------------------------------------------ ends shown by the position
+# --------------------------------------------------------------------- endings shown by the position
 
 
 @pytest.mark.parametrize(("sfen", "line", "outcome", "csa", "kif"), SHOWN)
@@ -110,10 +110,10 @@ def test_usi_file_is_one_line_of_moves(tmp_path: Path) -> None:
 
 def test_file_of_unknown_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "game.pgn"
-    with pytest.raises(NotationError, match=r"unknown kind of record 'game\.pgn'"):
+    with pytest.raises(NotationError, match=r"unknown record format 'game\.pgn'"):
         write_record(path, EXCHANGE)
     assert not path.exists()
-    with pytest.raises(NotationError, match=r"unknown kind of record 'game\.pgn'"):
+    with pytest.raises(NotationError, match=r"unknown record format 'game\.pgn'"):
         read_record(path)
 
 
@@ -181,13 +181,13 @@ def test_usi_round_trip_keeps_the_moves_and_what_the_position_shows(record: Game
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_random_games_end_in_every_way(ending: str) -> None:
-    """What the round trips rest on: the endings they ask for do come."""
+    """The round trips rely on this: the endings they request do occur."""
     outcomes = [random_game(seed, seed, 30, ending).outcome() for seed in range(20)]
     reasons = [outcome.reason if outcome else "unfinished" for outcome in outcomes]
     assert reasons.count("checkmate" if ending == "mate" else ending) >= 10
 
 
-# ------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------ bad records
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
@@ -255,7 +255,7 @@ FALSE_CLAIMS = [
         "7g7f",
         "KACHI",
         "入玉勝ち",
-        "white wins by declaration, but the side to move has no right to declare",
+        "white wins by declaration, but the side to move may not declare",
     ),
 ]
 
@@ -323,7 +323,7 @@ def test_claim_that_the_position_denies_is_refused(
 
 
 def refusal(read: Callable[[T], GameRecord], data: T) -> str:
-    """How a reader refuses the data, or "read" if it takes them; any other error fails the test."""
+    """Return a reader's error, or "read" if it accepts the data; any other error fails the test."""
     try:
         read(data)
     except (NotationError, RulesError) as error:

@@ -1,4 +1,4 @@
-"""USI position lines, read and written."""
+"""Reading and writing USI position lines."""
 
 import pytest
 from record_cases import BLACK, EXCHANGE, GOLD_MATES, moves
