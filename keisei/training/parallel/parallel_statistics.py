@@ -9,7 +9,7 @@ from keisei.training.parallel.worker_status import WorkerStatus
 
 
 class ParallelStatistics:
-    """Totals, histories, and the figures of a lap, which `lap` ends."""
+    """Totals, series over time, and the figures of a lap, which `lap` ends."""
 
     def __init__(self, workers: int) -> None:
         self.games = 0
@@ -40,6 +40,11 @@ class ParallelStatistics:
     def ended(self, status: WorkerStatus) -> None:
         """Note what the processes of a worker have done so far, the last of which is ending."""
         self.totals[status.worker] = (status.steps, status.games, status.weights_version)
+
+    def started(self, worker: int, *, replaces: bool) -> None:
+        """Note a new process, which may be a replacement."""
+        self.restarts += replaces
+        self.mark(worker, 0)
 
     def mark(self, worker: int, busy_nanoseconds: int) -> None:
         """Begin to measure a worker's utilisation."""

@@ -128,15 +128,15 @@ def test_one_that_fails_again_and_again_does_not_end_a_run_in_which_others_play(
 def test_what_cannot_be_started_is_waited_for_ever_longer() -> None:
     limits = Supervision(restarts=3, first_backoff_seconds=1.0, window_seconds=100.0)
     now = [0.0]
-    place = SupervisedWorker(0, begun(small_config())[0], limits, lambda: now[0])
-    place.started(multiprocessing.Process())
-    place.is_ready()
-    place.has_delivered = True
-    assert [place.ended(), place.ended(), place.ended()] == [1.0, 1.0, 2.0]
+    worker = SupervisedWorker(0, limits, lambda: now[0])
+    worker.started(multiprocessing.Process())
+    worker.is_ready()
+    worker.has_delivered = True
+    assert [worker.ended(), worker.ended(), worker.ended()] == [1.0, 1.0, 2.0]
     now[0] = 7.0
-    place.started(multiprocessing.Process())
-    assert place.is_ready() == 7.0
-    assert place.incarnation == 1
+    worker.started(multiprocessing.Process())
+    assert worker.is_ready() == 7.0
+    assert worker.incarnation == 1
 
 
 def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> None:
