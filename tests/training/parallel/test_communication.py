@@ -222,19 +222,19 @@ def test_every_bit_of_a_message_matters(line: Line) -> None:
     ticket = line.ask()
     line.deliver(ticket)
     body = line.body()
-    for place in range(len(body)):
+    for index in range(len(body)):
         broken = bytearray(body)
-        broken[place] ^= 1 << (place % 8)
+        broken[index] ^= 1 << (index % 8)
         with pytest.raises(DamagedError):
             line.learner.take_segment(4, bytes(broken))
     if line.shared:
         memory = line.end.memory_of(ticket)
         assert memory is not None
-        for place in range(SIZE):
-            memory[place] ^= 1 << (place % 8)
+        for index in range(SIZE):
+            memory[index] ^= 1 << (index % 8)
             with pytest.raises(DamagedError, match="another checksum than its worker computed"):
                 line.learner.take_segment(4, body)
-            memory[place] ^= 1 << (place % 8)
+            memory[index] ^= 1 << (index % 8)
     for length in (*range(60), len(body) - 1, len(body) + 1):
         with pytest.raises(DamagedError):
             line.learner.take_segment(4, (body + b"\0")[:length])

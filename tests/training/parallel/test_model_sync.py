@@ -217,7 +217,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_whole_weights() -> None:
 
 
 def test_weights_that_are_being_written_for_ever_leave_the_old_ones_in_place() -> None:
-    """The newest place has an odd sequence number, or a checksum that is not its data's."""
+    """The newest buffer has an odd sequence number, or a checksum that is not its data's."""
     network, target = Weights(), Weights()
     for word, value in ((4, 1), (6, 12345)):
         synchronizer = ModelSynchronizer(network)

@@ -33,7 +33,7 @@ from keisei.core.self_play import SavedGames, SelfPlay
 from keisei.shogi import Color
 from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explain
-from keisei.training.parallel import worker_setup as plan
+from keisei.training.parallel import worker_setup
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 
@@ -403,7 +403,7 @@ def test_fewer_moves_than_there_are_games_are_a_move_in_each() -> None:
 def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
     monkeypatch: pytest.MonkeyPatch, steps: int, games: int, expected: int
 ) -> None:
-    monkeypatch.setattr(plan, "cores", lambda: 3)
+    monkeypatch.setattr(worker_setup, "cores", lambda: 3)
     config = AppConfig.model_validate(
         {
             "training": {
@@ -432,7 +432,7 @@ def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
 def test_auto_is_decided_for_the_machine(
     monkeypatch: pytest.MonkeyPatch, enabled: bool | str, device: str, machine: int, expected: bool
 ) -> None:
-    monkeypatch.setattr(plan, "cores", lambda: machine)
+    monkeypatch.setattr(worker_setup, "cores", lambda: machine)
     config = AppConfig.model_validate({"training": {"parallel": {"enabled": enabled}}})
     decided = resolved(config, torch.device(device)).training.parallel
     assert decided.enabled is expected
