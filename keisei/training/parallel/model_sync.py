@@ -51,7 +51,8 @@ class _Field:
 class ModelSynchronizer:
     """Publishes a network's weights.
 
-    interval: updates between two broadcasts. compressed: floating-point weights travel as float16.
+    interval: moves between two publications; 1 is after every update. compressed: floating-point weights
+    travel as float16.
     """
 
     def __init__(self, network: nn.Module, *, interval: int = 1, compressed: bool = False) -> None:
@@ -71,9 +72,10 @@ class ModelSynchronizer:
         """Return what a worker reads the weights with; to be given to its process as an argument."""
         return WeightsReader(self._memory, self._fields, self._size)
 
-    def is_due(self, version: int) -> bool:
-        """Tell whether the weights of this version are to be published."""
-        return self._version < 0 or version >= self._version + self._interval
+    def is_due(self, version: int, moves: int) -> bool:
+        """Tell whether to publish this version, with so many moves collected since the last publication."""
+        enough = self._version < 0 or self._interval == 1 or moves >= self._interval
+        return version > self._version and enough
 
     def publish(self, network: nn.Module, version: int) -> None:
         """Let the workers have the weights of this version, which must be newer than the last one."""

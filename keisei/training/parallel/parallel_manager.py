@@ -13,6 +13,7 @@ long meanwhile calls `supervise` now and then, so that a worker that dies is rep
 import atexit
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -33,7 +34,7 @@ from keisei.training.parallel.segment_orders import SegmentOrders
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.supervisor import Supervisor
-from keisei.training.parallel.worker_setup import begin_games, number_of_workers
+from keisei.training.parallel.worker_setup import begin_games, costly_settings, number_of_workers
 from keisei.training.parallel.worker_status import WorkerStatus
 
 _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
@@ -53,7 +54,8 @@ class ParallelManager:
     """Workers that play with an agent's weights.
 
     games: where the workers go on, one for each, as `save_games` returned them; new games if None.
-    notice: is told, in one line, what a person should know. supervision: how patient to be with workers.
+    notice: is told, in one line, what a person should know. log: is given the traceback of every worker that
+    fails, below a line that says which one it was. supervision: how patient to be with workers.
     worker: what plays, with further arguments for it; for those who want another one.
     """
 
@@ -64,6 +66,7 @@ class ParallelManager:
         *,
         games: Sequence[SavedGames] | None = None,
         notice: Callable[[str], None] = say,
+        log: Callable[[str], None] = lambda _: None,
         supervision: Supervision = PATIENCE,
         worker: type[SelfPlayWorker] = SelfPlayWorker,
         worker_arguments: Sequence[Any] = (),
@@ -74,7 +77,6 @@ class ParallelManager:
         parallel, count = self.config.training.parallel, number_of_workers(self.config)
         self._count, self._streams = count, parallel.episodes_per_worker
         self._lag = parallel.max_policy_lag
-        self._oldest = parallel.max_policy_lag + parallel.model_sync_interval - 1  # in updates
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
@@ -101,16 +103,26 @@ class ParallelManager:
             timeout=parallel.worker_timeout,
             supervision=supervision,
             notice=notice,
+            log=log,
         )
         self._running = self._ended = False
+        self._published: deque[int] = deque()  # versions of the weights, those too old for use left out
+        self._moves = 0  # collected since weights were published
         self._serial_since: float | None = None
 
     # Start and end
 
-    def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> None:
-        """Start the workers and wait until they can play; before_wait as for collect_experiences."""
-        if self._running or self._ended:
-            raise RuntimeError(f"the workers {'are running already' if self._running else 'were shut down'}")
+    def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> bool:
+        """Start the workers, if they are not running, and wait until they can play; return True.
+
+        before_wait: as for collect_experiences.
+        """
+        if self._ended:
+            raise RuntimeError("the workers were shut down")
+        if self._running:
+            return True
+        for line in costly_settings(self.config):
+            self._notice(line)
         self._running = True
         atexit.register(self.shutdown)
         try:
@@ -123,6 +135,7 @@ class ParallelManager:
         except BaseException:
             self.shutdown()
             raise
+        return True
 
     def _is_starting(self, late: bool) -> bool:
         """Tell whether somebody is still to come; when it is late, only as long as nobody has."""
@@ -138,6 +151,10 @@ class ParallelManager:
         self._supervisor.dismiss()
         self._orders.discard("shutdown")
         self._synchronizer.close()
+
+    def stop_workers(self) -> None:
+        """Do the same as shutdown."""
+        self.shutdown()
 
     def __enter__(self) -> Self:
         self.start_workers()
@@ -155,10 +172,10 @@ class ParallelManager:
     ) -> list[WorkerSegment]:
         """Return segments of at least so many moves together, by worker.
 
-        With max_policy_lag 0 all are played now, else the workers play on when this returns, and what gets
-        older than that many updates (beyond what model_sync_interval makes them) is dropped. before_wait is
-        called some times each second; what it raises ends the waiting, and nothing is lost. If no worker is
-        left, this process plays.
+        With max_policy_lag 0 all are played now, else the workers play on when this returns. What was played
+        with weights older than those that the workers had max_policy_lag updates ago is dropped. before_wait
+        is called some times each second; what it raises ends the waiting, and nothing is lost. If no worker
+        is left, this process plays.
         """
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
@@ -166,7 +183,7 @@ class ParallelManager:
         ahead = -(-target_steps // moves) * self._lag
         with self.agent.clock("collect"), self._orders.collection() as taken:
             while True:
-                missing = self._orders.take(target_steps, self.agent.version - self._oldest)
+                missing = self._orders.take(target_steps, self._oldest_version())
                 # Not a number of segments: an earlier call may have asked for shorter ones.
                 self._orders.order(-(-missing // moves) + ahead, steps, self._supervisor.reliable)
                 self._grant()
@@ -181,16 +198,24 @@ class ParallelManager:
                     with suppress(_ResetError):
                         self._orders.add_own(self._play_here(steps, len(taken), before_wait))
                     self.supervise()
+        self._moves += sum(len(one.segment) for one in taken)
         self._statistics.took(taken, self.agent.version)
         return sorted(taken, key=lambda one: one.worker)  # so that it does not matter who was the fastest
 
     def synchronize_models(self) -> bool:
-        """Give the workers the agent's weights, if model_sync_interval updates have passed; tell whether."""
+        """Give the workers the agent's weights, if they are due; tell whether they have the current ones.
+
+        Weights are due after the first update by which model_sync_interval moves have been collected since
+        they were published last.
+        """
         with self.agent.clock("synchronize"):
-            if not self._synchronizer.is_due(self.agent.version):
-                return False
-            self._publish()
-            return True
+            if self._synchronizer.is_due(self.agent.version, self._moves):
+                self._publish()
+        return self._synchronizer.version == self.agent.version
+
+    def sync_model_if_needed(self) -> bool:
+        """Do the same as synchronize_models."""
+        return self.synchronize_models()
 
     def give_back(self, steps: int) -> None:
         """Say that so many moves that were collected are not trained on, because the learner was stopped."""
@@ -287,7 +312,7 @@ class ParallelManager:
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
             **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS},
-            **self._statistics.lap(),
+            **self._statistics.lap(self._supervisor.seconds()),
         }
         self._supervisor.mark_utilization()
         return metrics
@@ -304,11 +329,18 @@ class ParallelManager:
             raise ValueError(f"target_steps is {target_steps}, expected at least 1")
         if self._supervisor.paused:
             raise RuntimeError("the workers are paused; call resume() first")
-        if self.agent.version - self._synchronizer.version > self._oldest:
+        behind = self.agent.version - self._synchronizer.version
+        if behind > self._lag and self._synchronizer.is_due(self.agent.version, self._moves):
             raise RuntimeError(
                 f"the workers have the weights of update {self._synchronizer.version}, the agent is at "
                 f"{self.agent.version}; call synchronize_models() after learning"
             )
+
+    def _oldest_version(self) -> int:
+        """Return the version of the weights that the workers had max_policy_lag updates ago."""
+        while len(self._published) > 1 and self._published[1] <= self.agent.version - self._lag:
+            self._published.popleft()
+        return self._published[0]
 
     def _grant(self) -> None:
         """Give tickets to the workers that can play, for what they owe."""
@@ -353,6 +385,8 @@ class ParallelManager:
 
     def _publish(self) -> None:
         self._synchronizer.publish(self.agent.network, self.agent.version)
+        self._published.append(self.agent.version)
+        self._moves = 0
 
 
 def _active(workers: Sequence[WorkerStatus]) -> int:

@@ -66,12 +66,14 @@ class Supervisor:
         timeout: float,
         supervision: Supervision,
         notice: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self._workers = [SupervisedWorker(number, supervision) for number in range(workers)]
         self._orders, self._communicator, self._synchronizer = orders, communicator, synchronizer
         self._statistics = statistics
         self._start = start
-        self._timeout, self._supervision, self._notice = timeout, supervision, notice
+        self._timeout, self._supervision = timeout, supervision
+        self._notice, self._log = notice, log
         self._paused = False
         self._failures_at_start: Counter[str] = Counter()
         self._anything_delivered = False
@@ -144,7 +146,7 @@ class Supervisor:
         return [self._status(worker) for worker in self._workers]
 
     def seconds(self) -> list[dict[str, float]]:
-        """Return what each worker's process has spent its time with, nothing where there is none."""
+        """Return what the processes of each worker have spent their time with so far."""
         return [self._seconds(worker) for worker in self._workers]
 
     def mark_utilization(self) -> None:
@@ -183,13 +185,13 @@ class Supervisor:
         )
 
     def _seconds(self, worker: SupervisedWorker) -> dict[str, float]:
-        if worker.process is None:
-            return {}
-        return {
-            name.removesuffix("_NANOSECONDS").lower(): self._communicator.word(worker.number, word) / 1e9
-            for name, word in Word.__members__.items()
-            if name.endswith("_NANOSECONDS")
-        }
+        before, seconds = self._statistics.seconds[worker.number], {}
+        for name, word in Word.__members__.items():
+            if name.endswith("_NANOSECONDS"):
+                phase = name.removesuffix("_NANOSECONDS").lower()
+                shown = 0 if worker.process is None else self._communicator.word(worker.number, word)
+                seconds[phase] = before.get(phase, 0.0) + shown / 1e9
+        return seconds
 
     # Processes
 
@@ -269,6 +271,7 @@ class Supervisor:
         elif kind is Kind.FAILED:
             failure = read_failure(body)
             worker.last_error = failure.traceback
+            self._log(f"worker {worker.number}, process {worker.incarnation}:\n{failure.traceback}")
             self._replace(worker, "failed", f"failed ({failure.error})")
             self._failures_at_start[failure.error] += 1
             if not self._anything_delivered and self._failures_at_start[failure.error] >= _SAME_FAILURES:
@@ -315,7 +318,7 @@ class Supervisor:
         assert process is not None
         process.kill()
         process.join(_LEAVE_SECONDS)
-        self._statistics.ended(self._status(worker))
+        self._statistics.ended(self._status(worker), self._seconds(worker))
         self._orders.process_ended(worker.number, reason)
         self._communicator.close(worker.number)
         worker.process = None
@@ -334,6 +337,8 @@ def _fork_server_answers_within(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        if pid is not None:
+            timer.join()  # else its thread would be there a while longer
 
 
 def _ensure_fork_server() -> None:
