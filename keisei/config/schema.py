@@ -118,7 +118,7 @@ class ParallelConfig(Room):
     )
     model_sync_interval: Count = Field(
         1,
-        description="updates between two broadcasts of the weights",
+        description="moves between two broadcasts of the weights; 1 is after every update",
         validation_alias=AliasChoices("model_sync_interval", "sync_interval"),
     )
     worker_timeout: float = Field(

@@ -271,7 +271,8 @@ def _worker_fields(progress: Progress) -> list[str]:
         return []
     known = f"/{len(progress.workers)}" if progress.workers else ""
     busy = percent(progress.last("parallel/utilization"))
-    fields = [f"workers {whole(active)}{known}, {busy} busy"]
+    most = [f", {phase} {percent(share)}" for phase, share in progress.worker_shares().items()][:1]
+    fields = [f"workers {whole(active)}{known}, {busy} busy{''.join(most)}"]
     if progress.last("parallel/lag_max") > 0:
         fields.append(f"lag {whole(progress.last('parallel/lag_max'))}")
     if progress.last("parallel/serial_steps") > 0:

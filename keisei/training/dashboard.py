@@ -134,7 +134,7 @@ def draw(
         )
     if plan.worker_rows:
         lines = _workers(progress.workers, left - 4, plan.worker_rows - 2)
-        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress)))
+        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress, left - 6)))
     middle: RenderableType = Group(*rows)
     if with_board and board is not None:
         position = Align.center(Text(board.rstrip("\n")), vertical="middle")
@@ -289,11 +289,14 @@ def _queue(progress: Progress) -> str:
     )
 
 
-def _weights(progress: Progress) -> str:
-    """Return how the weights go out, and what the learner had to play itself, for the lower border."""
+def _weights(progress: Progress, width: int) -> str:
+    """Return how the weights go out, what the learner had to play itself, and where the workers' time goes.
+
+    This is the lower border; of the workers' time there is as much as fits, the largest share first.
+    """
     last = progress.last
     serial = last("parallel/serial_steps")
-    return ", ".join(
+    text = ", ".join(
         (
             *([f"learner played {whole(serial)}"] if serial > 0 else []),
             f"weights v{whole(last('parallel/weights_version'))}",
@@ -301,6 +304,12 @@ def _weights(progress: Progress) -> str:
             data_size(last("parallel/sync_bytes")),
         )
     )
+    for phase, share in progress.worker_shares().items():
+        more = f", {phase} {percent(share)}"
+        if len(text) + len(more) > width:
+            break
+        text += more
+    return text
 
 
 def _workers(workers: Sequence[WorkerStatus], width: int, rows: int) -> RenderableType:

@@ -93,6 +93,10 @@ _PARALLEL_TEXTS = {
     "sync_bytes": "Bytes of the last broadcast.",
     "sync_milliseconds": "Milliseconds that the last broadcast took.",
     "memory_bytes": "Resident memory of all worker processes.",
+    "seconds_env": "Seconds that all workers together spent on the rules in this update.",
+    "seconds_inference": "Seconds that all workers together spent on the network in this update.",
+    "seconds_sampling": "Seconds that all workers together spent on choosing moves in this update.",
+    "seconds_transport": "CPU seconds that all workers together spent on weights, messages and segments.",
 }
 
 # By field of WorkerStatus.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
 
 HISTORY = 160  # updates; as many as the widest sparkline shows
 WINDOW = 20  # updates that results, phases and the time to go are taken over
@@ -94,6 +94,13 @@ class Progress:
     def history(self, name: str) -> list[float]:
         """Return a metric of the last updates, oldest first, NaN where it was absent."""
         return [metrics.get(name, math.nan) for metrics in self.updates]
+
+    def worker_shares(self) -> dict[str, float]:
+        """Return what share of their time the workers spent on each phase, largest first; empty without."""
+        seconds = {phase: self.last(f"parallel/seconds_{phase}") for phase in PLAY_PHASES}
+        total = sum(seconds.values())
+        shares = {phase: spent / total for phase, spent in seconds.items()} if total > 0 else {}
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     def draw_rates(self) -> list[float]:
         """Return the share of draws of each of the last updates, NaN where no game ended."""

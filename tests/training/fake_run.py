@@ -123,5 +123,9 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
         "parallel/sync_bytes": 345_678.0,
         "parallel/sync_milliseconds": 4.2,
         "parallel/memory_bytes": float(sum(status.memory_bytes for status in workers)),
+        "parallel/seconds_env": 0.21,
+        "parallel/seconds_inference": 0.64,
+        "parallel/seconds_sampling": 0.12,
+        "parallel/seconds_transport": 0.03,
         **worker_metrics(workers),
     }

@@ -73,7 +73,7 @@ class Session:
     def finish(self) -> int:
         while self.read():
             pass
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=120)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def test_workers_are_in_the_picture_also_after_a_resize(
 def check_workers(terminal: Terminal, updates: int) -> None:
     text = terminal.text
     assert text.count("─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─") == 1, text
-    assert text.count(f"─ weights v{updates}, sync 4.2 ms, 346 kB ─") == 1, text
+    assert text.count(f"─ weights v{updates}, sync 4.2 ms, 346 kB, inference 64 %") == 1, text
     assert len(re.findall(r"│ 0 playing    █+. +96 % ", text)) == 1, text
     assert len(re.findall(r"│ 1 restarting █+. +25 % ", text)) == 1, text
 
@@ -300,15 +300,18 @@ def parallel_fields(workers: int, told: int, **changed: float) -> list[str]:
 
 
 def test_a_line_tells_of_workers_where_there_are_some() -> None:
-    assert parallel_fields(2, 2) == ["workers 1/2, 60 % busy", "lag 1"]
+    assert parallel_fields(2, 2) == ["workers 1/2, 60 % busy, inference 64 %", "lag 1"]
     assert parallel_fields(2, 2, active_workers=2.0, utilization=0.96, lag_max=0.0) == [
-        "workers 2/2, 96 % busy"
+        "workers 2/2, 96 % busy, inference 64 %"
     ]
-    assert parallel_fields(2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0) == [
+    idle = {f"seconds_{phase}": 0.0 for phase in ("env", "inference", "sampling", "transport")}
+    assert parallel_fields(
+        2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0, **idle
+    ) == [
         "workers 0/2, 0 % busy",
         "learner played 4,096",
     ]
-    assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy", "lag 2"]
+    assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy, inference 64 %", "lag 2"]
 
 
 def test_notices_are_printed_at_once() -> None:

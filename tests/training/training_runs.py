@@ -35,7 +35,7 @@ SMALL = [
 
 
 def keisei(
-    *arguments: str, cwd: Path, timeout: float = 120, **options: Any
+    *arguments: str, cwd: Path, timeout: float = 240, **options: Any
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end."""
     return subprocess.run(
