@@ -20,7 +20,7 @@ from keisei.config.files import differences, load_config, override, refuse_unsaf
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.ppo_agent import NotFiniteError
-from keisei.core.self_play import SavedGames, SelfPlay, next_number
+from keisei.core.self_play import SavedGames, next_number
 from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -31,14 +31,14 @@ from keisei.runs.checkpoint import (
 )
 from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
 from keisei.shogi import NotationError
+from keisei.training.collector import games_fit, make_collector, new_games
 from keisei.training.console import RunFacts, make_console
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.supervisor import WorkerError
-from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
+from keisei.training.parallel.worker_setup import resolved
 from keisei.training.trainer import Trainer, config_of, games_of
-from keisei.training.training_loop_manager import TrainingLoopManager
+from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
 
 MISTAKES = (CheckpointError, RunDirectoryError)
 
@@ -53,7 +53,7 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
         ) as directory:
-            return _train(trainer, _new_games(config), directory, notices=[], resumed=False)
+            return _train(trainer, new_games(config), directory, notices=[], resumed=False)
 
 
 def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
@@ -78,17 +78,17 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
-                games_fit = _fit(config, games)
+                fit = games_fit(config, games)
             except (ValueError, TypeError, KeyError, NotationError) as error:
                 raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
             directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
             notices += [f"changed: {change}" for change in changes]
             notices += [f"newer checkpoints are now in {aside}"] if aside else []
-            if not games_fit:
+            if not fit:
                 notices.append("the games under way do not fit the number of games now; new ones begin")
                 # With new numbers, and so with other random numbers than those before.
-                games = _new_games(config, next_number(games))
+                games = new_games(config, next_number(games))
             return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
@@ -124,23 +124,6 @@ def _check_extras(config: AppConfig) -> None:
         )
 
 
-def _new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
-    """Begin the games of the workers, or of the one process, that the config asks for."""
-    if config.training.parallel.enabled:
-        return begin_games(config, number_of_workers(config), first_number)
-    games, seed = config.training.games, config.run.seed
-    return [SelfPlay.begin(config.env, games=games, seed=seed, first_number=first_number).save()]
-
-
-def _fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
-    """Tell whether saved games are of as many processes, with as many games each, as the config asks for."""
-    training = config.training
-    expected = [training.games]
-    if training.parallel.enabled:
-        expected = [training.parallel.episodes_per_worker] * number_of_workers(config)
-    return [len(SelfPlay.restore(saved, config.env)) for saved in games] == expected
-
-
 def _train(
     trainer: Trainer,
     saved: Sequence[SavedGames],
@@ -168,15 +151,9 @@ def _train(
         sinks = _sinks(trainer, directory, resumed)
         for sink in sinks:
             stack.callback(sink.close)
-        games: SelfPlay | ParallelManager
-        if config.training.parallel.enabled:
-            games = ParallelManager(config, trainer.agent, games=saved, notice=console.notice)
-            stack.callback(games.shutdown)
-        else:
-            games = SelfPlay.restore(saved[0], config.env)
-        loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
-        code, end = _outcome(loop, games, stop, directory)
-        loop.end_workers()
+        collector = make_collector(config, trainer.agent, saved, notice=console.notice)
+        loop = TrainingLoopManager(trainer, collector, directory, sinks=sinks, console=console, stop=stop)
+        code, end = _outcome(loop, directory)
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
@@ -184,33 +161,23 @@ def _train(
     return code
 
 
-def _outcome(
-    loop: TrainingLoopManager,
-    games: SelfPlay | ParallelManager,
-    stop: StopRequest,
-    directory: RunDirectory,
-) -> tuple[int, str]:
+def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, str]:
     """Run the loop; return the exit code and how it ended."""
     trainer = loop.trainer
     try:
-        try:
-            if isinstance(games, ParallelManager):
-                games.start_workers(before_wait=stop.check)
-            loop.run()
-        except Interrupted as interruption:
-            loop.save_between_epochs()
-            return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
-        except (OSError, OverflowError, WorkerError) as error:  # a full disk, a closed pipe, weights, workers
-            if isinstance(error, WorkerError):
-                traceback.print_exception(error)
-            loop.save_between_epochs()
-            return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+        loop.run()
+    except Interrupted as interruption:
+        return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
         return 1, f"{error}; the minibatch is in {dump}"
     except CheckpointError as error:
         return 1, str(error)
+    except SAVED_FIRST as error:
+        if isinstance(error, WorkerError):
+            traceback.print_exception(error)
+        return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
     best = f"; the best evaluation was at {trainer.best[0]:,}" if trainer.best else ""
     return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
 
