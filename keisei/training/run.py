@@ -32,9 +32,10 @@ from keisei.runs.checkpoint import (
 from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
 from keisei.shogi import NotationError
 from keisei.training.collector import games_fit, make_collector, new_games
-from keisei.training.console import RunFacts, make_console
+from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
-from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
+from keisei.training.listener import Listener, Listeners
+from keisei.training.metrics import JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import resolved
 from keisei.training.trainer import Trainer, config_of, games_of
@@ -139,20 +140,20 @@ def _train(
     config = trainer.config
     with ExitStack() as stack:
         console = make_console(config.run.console, sys.stdout)
-        stack.callback(console.close)
-        console.start(_facts(trainer, directory))
-        for notice in notices:
-            console.notice(notice)
+        listeners = Listeners()
+        stack.callback(listeners.close)
         stop = stack.enter_context(
             StopRequest(
-                lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close
+                lambda name: listeners.notice(f"{name}: saving; a second one leaves at once"), console.close
             )
         )
-        sinks = _sinks(trainer, directory, resumed)
-        for sink in sinks:
-            stack.callback(sink.close)
-        collector = make_collector(config, trainer.agent, saved, notice=console.notice)
-        loop = TrainingLoopManager(trainer, collector, directory, sinks=sinks, console=console, stop=stop)
+        for sink in _sinks(trainer, directory, resumed):
+            listeners.add(sink)
+        listeners.add(console)
+        for notice in notices:
+            listeners.notice(notice)
+        collector = make_collector(config, trainer.agent, saved, notice=listeners.notice)
+        loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
         code, end = _outcome(loop, directory)
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
@@ -182,27 +183,14 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, s
     return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
 
 
-def _facts(trainer: Trainer, directory: RunDirectory) -> RunFacts:
-    agent, config = trainer.agent, trainer.config
-    return RunFacts(
-        run_path=str(directory.path),
-        total_steps=config.training.total_timesteps,
-        start_step=trainer.steps,
-        parameters=agent.parameters,
-        device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
-        seed=config.run.seed,
-    )
-
-
-def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> list[Sink]:
+def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator[Listener]:
     run, resume_step = trainer.config.run, trainer.steps if resumed else None
-    sinks: list[Sink] = [JsonlSink(directory.metrics_file, resume_step)]
+    yield JsonlSink(directory.metrics_file, resume_step)
     if run.tensorboard:
-        sinks.append(TensorBoardSink(directory.tensorboard, resume_step))
+        yield TensorBoardSink(directory.tensorboard, resume_step)
     if run.wandb != "off":
         settings = trainer.config.model_dump(mode="json")
-        sinks.append(WandbSink(directory.path, run.wandb, directory.path.name, settings, resume_step))
-    return sinks
+        yield WandbSink(directory.path, run.wandb, directory.path.name, settings, resume_step)
 
 
 @contextmanager

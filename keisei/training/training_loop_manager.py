@@ -7,8 +7,11 @@ epoch that was interrupted is played again.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
+import torch
+
+from keisei.core.self_play import GameResult
 from keisei.runs.checkpoint import (
     CheckpointError,
     best_checkpoint,
@@ -18,11 +21,10 @@ from keisei.runs.checkpoint import (
     save_checkpoint,
 )
 from keisei.runs.run_directory import RunDirectory
-from keisei.shogi.vector import VectorGames
 from keisei.training.collector import Collector
-from keisei.training.console import Console
 from keisei.training.interrupt import Interrupted, StopRequest
-from keisei.training.metrics import Sink, worker_metrics
+from keisei.training.listener import Listener, Listeners, RunFacts, Update
+from keisei.training.metrics import worker_metrics
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.trainer import Trainer, game_metrics
 from keisei.training.training_evaluation import TrainingEvaluator
@@ -35,7 +37,7 @@ LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word
 class TrainingLoopManager:
     """Collects, learns, evaluates, records and saves, in this order.
 
-    collector: who plays.
+    collector: who plays. listeners: are started, told of every update and closed by `run`.
     """
 
     def __init__(
@@ -44,19 +46,17 @@ class TrainingLoopManager:
         collector: Collector,
         directory: RunDirectory,
         *,
-        sinks: Sequence[Sink],
-        console: Console,
+        listeners: Sequence[Listener],
         stop: StopRequest,
     ) -> None:
         self.trainer = trainer
         self.config = trainer.config
         self._collector = collector
         self._directory = directory
-        self._sinks = sinks
-        self._console = console
+        self._listeners = Listeners(*listeners)
         self._stop = stop
         self._strength = TrainingEvaluator(
-            self.config, directory.path, directory.checkpoints, console.notice, self._should_stop
+            self.config, directory.path, directory.checkpoints, self._listeners.notice, self._should_stop
         )
         self._between_epochs = trainer.snapshot(self._collector.save_games())
         self._began = time.monotonic()
@@ -83,24 +83,37 @@ class TrainingLoopManager:
                     metrics |= self._evaluate(evaluation.final_games)
                 elif crossed(before, trainer.steps, evaluation.every):
                     metrics |= self._evaluate(evaluation.games)
-                self._record(metrics, trainer.steps - before)
+                self._record(metrics, finished, trainer.steps - before)
                 improved = trainer.best != best_before
                 if last or improved or crossed(before, trainer.steps, run.checkpoint_every):
                     self._save(must=last)
 
     @contextmanager
     def _collecting(self) -> Iterator[Collector]:
-        """Have the collector running inside; what ends the run early is saved before it is stopped."""
-        try:
-            self._collector.start_workers(before_wait=self._stop.check)
-            yield self._collector
-        except SAVED_FIRST:
-            self._save(must=True)
-            raise
-        finally:
-            account = self._collector.close(self.trainer.steps - self._first_step)
-            if account is not None:
-                self._console.notice(account)
+        """Have listeners and collector running inside; what ends the run early is saved before they end."""
+        with closing(self._listeners):
+            self._listeners.start(self._facts())
+            try:
+                self._collector.start_workers(before_wait=self._stop.check)
+                yield self._collector
+            except SAVED_FIRST:
+                self._save(must=True)
+                raise
+            finally:
+                account = self._collector.close(self.trainer.steps - self._first_step)
+                if account is not None:
+                    self._listeners.notice(account)
+
+    def _facts(self) -> RunFacts:
+        agent, config = self.trainer.agent, self.config
+        return RunFacts(
+            run_path=str(self._directory.path),
+            total_steps=config.training.total_timesteps,
+            start_step=self.trainer.steps,
+            parameters=agent.parameters,
+            device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
+            seed=config.run.seed,
+        )
 
     def _is_finished(self) -> bool:
         training = self.config.training
@@ -132,10 +145,11 @@ class TrainingLoopManager:
             self._look()
         return self._stop.requested
 
-    def _record(self, metrics: Mapping[str, float], steps: int) -> None:
+    def _record(self, metrics: Mapping[str, float], finished: Sequence[GameResult], steps: int) -> None:
         """Tell everybody about an update, with its speed and where its time went."""
-        trainer = self.trainer
-        self._between_epochs = trainer.snapshot(self._collector.save_games())
+        trainer, collector = self.trainer, self._collector
+        saved_games, workers = tuple(collector.save_games()), tuple(collector.workers)
+        self._between_epochs = trainer.snapshot(saved_games)
         seconds = trainer.clock.lap()
         total = sum(seconds.values())
         complete = {
@@ -145,25 +159,17 @@ class TrainingLoopManager:
             "speed/steps_per_second": steps / total,
             "speed/games_per_second": metrics["games/finished"] / total,
             **{f"time/{phase}": value for phase, value in seconds.items()},
+            **collector.checked_metrics(trainer.steps - self._first_step),
+            **worker_metrics(workers),
         }
-        workers = self._collector.workers
-        complete |= self._collector.checked_metrics(trainer.steps - self._first_step)
-        complete |= worker_metrics(workers)
-        for sink in self._sinks:
-            sink.record(trainer.steps, complete)
-        self._console.update(trainer.steps, complete, self._board, workers)
-
-    def _board(self) -> str:
-        """Draw a game in progress."""
-        return str(VectorGames.restore(self._collector.save_games()[0].games).game(0))
+        self._listeners.update(Update(trainer.steps, complete, workers, tuple(finished), saved_games))
 
     def _save(self, *, must: bool) -> None:
         """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""
         parent, best = self._directory.checkpoints, self.trainer.best
         with self.trainer.clock("checkpoint"):
             try:
-                for sink in self._sinks:
-                    sink.sync()
+                self._listeners.sync()
                 save_checkpoint(parent, self._between_epochs)
                 marked = best_checkpoint(parent)
                 if best is not None and best != marked and best[0] in checkpoint_steps(parent):
@@ -174,7 +180,7 @@ class TrainingLoopManager:
             except CheckpointError as error:
                 if must:
                     raise
-                self._console.notice(f"{error}; the run goes on, and tries again at the next checkpoint")
+                self._listeners.notice(f"{error}; the run goes on, and tries again at the next checkpoint")
 
 
 def crossed(before: int, after: int, every: int) -> bool:
