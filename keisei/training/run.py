@@ -1,4 +1,4 @@
-"""A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls.
+"""A run from beginning to end: directory, console, signals, loop, result. What `keisei train` calls.
 
 0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
 was stopped, and goes on with --resume. What a user can do wrong is one of MISTAKES, or a ConfigError.
@@ -6,11 +6,14 @@ was stopped, and goes on with --resume. What a user can do wrong is one of MISTA
 
 import importlib.util
 import sys
+import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,6 +38,7 @@ from keisei.training.collector import games_fit, make_collector, new_games
 from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
+from keisei.training.log_file import LogFile
 from keisei.training.metrics import JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import resolved
@@ -44,8 +48,47 @@ from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManag
 MISTAKES = (CheckpointError, RunDirectoryError)
 
 
-def begin(config: AppConfig, command: Sequence[str]) -> int:
-    """Train from nothing in a new directory; return the exit code."""
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended, and what came of it.
+
+    exit_code, message: as `keisei train` ends with them. steps, games, updates: since the beginning of the
+    run. best: step and rating's lower end of the best evaluation. seconds: of this process. metrics: of the
+    last update, empty if there was none. workers: ParallelManager.get_statistics(), empty without workers.
+    """
+
+    exit_code: int
+    message: str
+    directory: Path
+    steps: int
+    games: int
+    updates: int
+    best: tuple[int, float] | None
+    seconds: float
+    metrics: Mapping[str, float]
+    workers: Mapping[str, Any]
+
+
+def train(
+    config: AppConfig | None = None, overrides: Sequence[str] = (), *, resume: str | Path | None = None
+) -> RunResult:
+    """Do what `keisei train` does: train in a new directory, or go on with a run, and tell the result.
+
+        train(load_config("tiny"))
+        train(resume="runs/first", overrides=["training.total_timesteps=4096"])
+
+    config: the defaults if None. resume: as for `keisei train --resume`; the config is then the run's own.
+    Mistakes are a ConfigError, RunDirectoryError or CheckpointError.
+    """
+    if resume is None:
+        return begin(override(config or load_config(), overrides), sys.argv)
+    if config is not None:
+        raise ConfigError("a config and a run to resume are both given, expected one; use overrides")
+    return go_on(str(resume), None, overrides, sys.argv)
+
+
+def begin(config: AppConfig, command: Sequence[str]) -> RunResult:
+    """Train from nothing in a new directory."""
     _check_extras(config)
     device = choose_device(config.run.device)
     with _threads(config):
@@ -57,8 +100,8 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
             return _train(trainer, new_games(config), directory, notices=[], resumed=False)
 
 
-def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
-    """Go on with a run: `latest`, its directory, or one of its checkpoints. Return the exit code.
+def go_on(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> RunResult:
+    """Go on with a run: `latest`, its directory, or one of its checkpoints.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
@@ -132,15 +175,15 @@ def _train(
     *,
     notices: Sequence[str],
     resumed: bool,
-) -> int:
-    """Run the loop to whatever end it comes to, say it in one line, and return the exit code.
+) -> RunResult:
+    """Run the loop to whatever end it comes to, and say it in one line.
 
     saved: the games to go on with.
     """
-    config = trainer.config
+    config, log, began = trainer.config, LogFile(directory.log_file), time.monotonic()
     with ExitStack() as stack:
         console = make_console(config.run.console, sys.stdout)
-        listeners = Listeners()
+        listeners = Listeners(log)
         stack.callback(listeners.close)
         stop = stack.enter_context(
             StopRequest(
@@ -152,17 +195,29 @@ def _train(
         listeners.add(console)
         for notice in notices:
             listeners.notice(notice)
-        collector = make_collector(config, trainer.agent, saved, notice=listeners.notice)
+        collector = make_collector(config, trainer.agent, saved, notice=listeners.notice, log=log.notice)
         loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
-        code, end = _outcome(loop, directory)
+        code, end = _outcome(loop, directory, log)
+    _write(log, end)
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
         print(end)
-    return code
+    return RunResult(
+        exit_code=code,
+        message=end,
+        directory=directory.path,
+        steps=trainer.steps,
+        games=trainer.games,
+        updates=trainer.agent.version,
+        best=trainer.best,
+        seconds=time.monotonic() - began,
+        metrics={} if loop.last_update is None else loop.last_update.metrics,
+        workers=collector.get_statistics(),
+    )
 
 
-def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, str]:
+def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -> tuple[int, str]:
     """Run the loop; return the exit code and how it ended."""
     trainer = loop.trainer
     try:
@@ -178,9 +233,19 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory) -> tuple[int, s
     except SAVED_FIRST as error:
         if isinstance(error, WorkerError):
             traceback.print_exception(error)
+        _write(log, traceback.format_exc())
         return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+    except BaseException:
+        _write(log, traceback.format_exc())
+        raise
     best = f"; the best evaluation was at {trainer.best[0]:,}" if trainer.best else ""
     return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
+
+
+def _write(log: LogFile, text: str) -> None:
+    """Write how a run ended, unless the log itself cannot be written, of which the end must not be hidden."""
+    with suppress(OSError):
+        log.notice(text)
 
 
 def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator[Listener]:

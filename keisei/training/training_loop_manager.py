@@ -21,7 +21,7 @@ from keisei.runs.checkpoint import (
     save_checkpoint,
 )
 from keisei.runs.run_directory import RunDirectory
-from keisei.training.collector import Collector
+from keisei.training.collector import Collector, make_collector
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners, RunFacts, Update
 from keisei.training.metrics import worker_metrics
@@ -37,27 +37,36 @@ LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word
 class TrainingLoopManager:
     """Collects, learns, evaluates, records and saves, in this order.
 
-    collector: who plays. listeners: are started, told of every update and closed by `run`.
+    collector: who plays; new games, as the trainer's config asks for them, if None. directory: where
+    checkpoints and evaluations are kept; without one there are none. listeners: are started, told of every
+    update and closed by `run`. stop: is asked often whether to stop. last_update: None before the first.
+
+        TrainingLoopManager(Trainer(config), listeners=[PlainConsole(sys.stdout)]).run()
     """
 
     def __init__(
         self,
         trainer: Trainer,
-        collector: Collector,
-        directory: RunDirectory,
+        collector: Collector | None = None,
+        directory: RunDirectory | None = None,
         *,
-        listeners: Sequence[Listener],
-        stop: StopRequest,
+        listeners: Sequence[Listener] = (),
+        stop: StopRequest | None = None,
     ) -> None:
         self.trainer = trainer
         self.config = trainer.config
-        self._collector = collector
-        self._directory = directory
+        self.last_update: Update | None = None
         self._listeners = Listeners(*listeners)
-        self._stop = stop
-        self._strength = TrainingEvaluator(
-            self.config, directory.path, directory.checkpoints, self._listeners.notice, self._should_stop
+        self._collector = collector or make_collector(
+            self.config, trainer.agent, notice=self._listeners.notice
         )
+        self._directory = directory
+        self._stop = stop or StopRequest()
+        self._strength: TrainingEvaluator | None = None
+        if directory is not None:
+            self._strength = TrainingEvaluator(
+                self.config, directory.path, directory.checkpoints, self._listeners.notice, self._should_stop
+            )
         self._between_epochs = trainer.snapshot(self._collector.save_games())
         self._began = time.monotonic()
         self._first_step = trainer.steps
@@ -92,8 +101,8 @@ class TrainingLoopManager:
     def _collecting(self) -> Iterator[Collector]:
         """Have listeners and collector running inside; what ends the run early is saved before they end."""
         with closing(self._listeners):
-            self._listeners.start(self._facts())
             try:
+                self._listeners.start(self._facts())
                 self._collector.start_workers(before_wait=self._stop.check)
                 yield self._collector
             except SAVED_FIRST:
@@ -107,7 +116,7 @@ class TrainingLoopManager:
     def _facts(self) -> RunFacts:
         agent, config = self.trainer.agent, self.config
         return RunFacts(
-            run_path=str(self._directory.path),
+            run_path="without a directory" if self._directory is None else str(self._directory.path),
             total_steps=config.training.total_timesteps,
             start_step=self.trainer.steps,
             parameters=agent.parameters,
@@ -133,6 +142,8 @@ class TrainingLoopManager:
         few lucky games do not outdo many.
         """
         trainer = self.trainer
+        if self._strength is None:
+            return {}
         with trainer.clock("evaluation"):
             found = self._strength.measure(trainer.agent, trainer.steps, games, trainer.best)
             self._stop.check()
@@ -162,10 +173,13 @@ class TrainingLoopManager:
             **collector.checked_metrics(trainer.steps - self._first_step),
             **worker_metrics(workers),
         }
-        self._listeners.update(Update(trainer.steps, complete, workers, tuple(finished), saved_games))
+        self.last_update = Update(trainer.steps, complete, workers, tuple(finished), saved_games)
+        self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:
         """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""
+        if self._directory is None:
+            return
         parent, best = self._directory.checkpoints, self.trainer.best
         with self.trainer.clock("checkpoint"):
             try:
