@@ -192,8 +192,8 @@ def train(
 
     try:
         if settings is not None:
-            raise typer.Exit(run.begin(settings, command))
-        raise typer.Exit(run.resume(str(resume), config, changes, command))
+            raise typer.Exit(run.begin(settings, command).exit_code)
+        raise typer.Exit(run.go_on(str(resume), config, changes, command).exit_code)
     except run.MISTAKES as mistake:
         refuse(str(mistake))
 

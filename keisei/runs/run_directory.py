@@ -4,7 +4,7 @@
       config.yaml        the settings, those of the last resumption
       run.json           seed, command, versions, machine, commit; and each resumption
       lock               held by the process that trains, with its pid
-      checkpoints/  metrics.jsonl  tensorboard/  plots/
+      checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
       set_aside/         what lay beyond an older checkpoint from which the run went on
 
 A RunDirectory that exists holds the lock until `close`, or until its process is gone in whatever way.
@@ -51,6 +51,7 @@ class RunDirectory:
         self.run_file = path / RUN
         self.checkpoints = path / CHECKPOINTS
         self.metrics_file = path / "metrics.jsonl"
+        self.log_file = path / "train.log"
         self.tensorboard = path / "tensorboard"
         self.plots = path / "plots"
 

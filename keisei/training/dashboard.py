@@ -192,29 +192,27 @@ def _curves(progress: Progress, width: int, rows: int) -> RenderableType:
 
 
 def _results(progress: Progress, width: int, rows: int) -> RenderableType:
-    results = progress.results()
-    lines = [
-        _stacked([(results.black_wins, BLACK), (results.white_wins, WHITE), (results.draws, DRAW)], width)
-    ]
+    counts = progress.game_counts()
+    lines = [_stacked([(counts.black_wins, BLACK), (counts.white_wins, WHITE), (counts.draws, DRAW)], width)]
     words = Text(no_wrap=True, overflow="crop")
     for name, count, color in (
-        ("☗", results.black_wins, BLACK),
-        ("☖", results.white_wins, WHITE),
-        ("draws", results.draws, DRAW),
+        ("☗", counts.black_wins, BLACK),
+        ("☖", counts.white_wins, WHITE),
+        ("draws", counts.draws, DRAW),
     ):
         words.append(f"{name} ", color)
-        words.append(f"{percent(results.share(count))}  ", "bold")
-    words.append(f"of {results.finished:,}", "dim")
+        words.append(f"{percent(counts.share(count))}  ", "bold")
+    words.append(f"of {counts.finished:,}", "dim")
     lines.append(words)
-    curve_rows = min(max((rows - 2 - len(results.reasons)) // 2, 1), 6)
+    curve_rows = min(max((rows - 2 - len(counts.reasons)) // 2, 1), 6)
     lines.append(_labelled_curve("draws", progress.draw_rates(), percent, DRAW, width, curve_rows))
     lines.append(
         _labelled_curve("plies", progress.history("games/length"), quantity, "blue", width, curve_rows)
     )
     room = rows - 2 - 2 * curve_rows
-    common = sorted(results.reasons.items(), key=lambda item: -item[1])
+    common = sorted(counts.reasons.items(), key=lambda item: -item[1])
     for reason, count in [item for item in common if item[1]][:room]:
-        share = results.share(count)
+        share = counts.share(count)
         line = Text(f"{reason:<15} {percent(share):>5} ", no_wrap=True, overflow="crop")
         line.append(bar(share, max(width - 22, 0)), "blue")
         lines.append(line)

@@ -34,7 +34,9 @@ class Trainer:
     evaluation.
     """
 
-    def __init__(self, config: AppConfig, device: torch.device, *, numerics: Numerics | None = None) -> None:
+    def __init__(
+        self, config: AppConfig, device: str | torch.device = "cpu", *, numerics: Numerics | None = None
+    ) -> None:
         self.config = validated(config)
         self.clock = PhaseClock()
         self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)

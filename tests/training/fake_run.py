@@ -3,12 +3,20 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
-from keisei.training.console import RunFacts
+from keisei.shogi.vector import VectorGames
+from keisei.training.listener import RunFacts
 from keisei.training.metrics import worker_metrics
 from keisei.training.parallel.worker_status import WorkerStatus
 
+if TYPE_CHECKING:
+    from keisei.core.self_play import SavedGames
+
 STEPS = 4096
+# As a SavedGames, without torch, which would take each console's process seconds to load.
+GAMES = cast("SavedGames", SimpleNamespace(games=VectorGames(2, seed=1).save(), state={}))
 UPDATES = 50
 FACTS = RunFacts(
     run_path="runs/2026-05-01_120000",

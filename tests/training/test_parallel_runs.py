@@ -301,5 +301,11 @@ def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Pa
     assert "keisei: workers fail at their start: ZeroDivisionError: this worker cannot play" in complaint
     assert "the run is saved: keisei train --resume" in complaint
     assert last(the_run(tmp_path)).step == 0
+    log = (the_run(tmp_path) / "train.log").read_text(encoding="utf-8")
+    assert "Traceback (most recent call last):" in log
+    assert 'raise ZeroDivisionError("this worker cannot play")' in log
+    assert (
+        "  workers fail at their start: ZeroDivisionError: this worker cannot play; the run is saved" in log
+    )
     assert train("--resume", "latest", cwd=tmp_path) == 0, errors(tmp_path)
     assert last(the_run(tmp_path)).step == 2048

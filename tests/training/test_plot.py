@@ -14,6 +14,7 @@ from keisei.config.files import load_config, to_yaml
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.results_store import StoredGame
 from keisei.evaluation.matches.tournament import Tournament
+from keisei.training.listener import Update
 from keisei.training.metrics import OPPONENTS, JsonlSink, MetricsError
 from keisei.training.plot import Run, plot_rating, plot_run, plot_runs
 
@@ -26,7 +27,7 @@ def a_run(path: Path, *updates: Mapping[str, float]) -> Path:
     path.mkdir()
     sink = JsonlSink(path / "metrics.jsonl", None)
     for index, metrics in enumerate(updates or map(fake_metrics, range(1, 61)), start=1):
-        sink.record(index * STEPS, metrics)
+        sink.update(Update(index * STEPS, metrics))
     sink.close()
     return path
 

@@ -49,9 +49,9 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
     os.chdir(folder)
     with open("out.txt", "a", encoding="utf-8") as sys.stdout:
         if resume:
-            code = run.resume("latest", None, overrides, ["test"])
+            code = run.go_on("latest", None, overrides, ["test"]).exit_code
         else:
-            code = run.begin(load_config("tiny", overrides), ["test"])
+            code = run.begin(load_config("tiny", overrides), ["test"]).exit_code
         sys.stdout.flush()
     os._exit(code)
 

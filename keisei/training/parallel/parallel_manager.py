@@ -26,7 +26,7 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SavedGames, SelfPlay, next_number
 from keisei.training.parallel.communication import WorkerCommunicator, WorkerSegment
-from keisei.training.parallel.ledger import REASONS, Account
+from keisei.training.parallel.ledger import REASONS, Account, ConservationError
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.parallel_statistics import ParallelStatistics
 from keisei.training.parallel.segment_orders import SegmentOrders
@@ -69,8 +69,10 @@ class ParallelManager:
         supervision: Supervision = PATIENCE,
         worker: type[SelfPlayWorker] = SelfPlayWorker,
         worker_arguments: Sequence[Any] = (),
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.config = validated(config)
+        self._log = log
         self.agent = agent
         self._notice, self._supervision = notice, supervision
         parallel, count = self.config.training.parallel, number_of_workers(self.config)
@@ -386,6 +388,21 @@ class ParallelManager:
         self._synchronizer.publish(self.agent.network, self.agent.version)
         self._published.append(self.agent.version)
         self._moves = 0
+
+    # For the training loop, see keisei.training.collector
+
+    def checked_metrics(self, trained: int) -> dict[str, float]:
+        """Return `metrics()`; ConservationError if other than `trained` moves were trained on."""
+        metrics = self.metrics()
+        if metrics["parallel/steps_trained"] != trained:
+            raise ConservationError(f"{trained} moves were trained on, but: {self.account()}")
+        return metrics
+
+    def close(self, trained: int) -> str:
+        """Shut down and tell where every move went; those collected beyond `trained` are given back."""
+        self.give_back(self.account().trained - trained)
+        self.shutdown()
+        return f"workers: {self.account()}"
 
 
 def _active(workers: Sequence[WorkerStatus]) -> int:
