@@ -394,8 +394,8 @@ def test_superiority_and_bounds_say_the_same(table: Table) -> None:
     [
         ([PairResult("a", "b", 1, 0, 0)], "^anchor 'random' has no results: expected one of a, b$"),
         ([], "^anchor 'random' has no results: expected one of no players$"),
-        ([PairResult("random", "random", 1, 0, 0)], "^games of 'random' with itself say nothing"),
-        ([PairResult("random", "a", 1, -1, 0)], "^expected numbers of games, 0 or more, given"),
+        ([PairResult("random", "random", 1, 0, 0)], "^games of 'random' against itself say nothing"),
+        ([PairResult("random", "a", 1, -1, 0)], "^expected game counts of 0 or more, given"),
     ],
 )
 def test_results_that_cannot_be_rated_are_refused(results: Table, says: str) -> None:

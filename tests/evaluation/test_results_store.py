@@ -87,7 +87,7 @@ def test_another_result_of_a_game_is_named_and_nothing_is_stored(
         with pytest.raises(ResultsConflict) as caught:
             results.add([game("c", 1), other])
         assert str(caught.value) == (
-            f"{tmp_path / 'results.db'} has another result of a against b, conditions even,"
+            f"{tmp_path / 'results.db'} has another result for a against b, conditions even,"
             f" seed 18446744073709551615, pair 3: winner, reason and plies are (0, 'checkmate', 80),"
             f" given {(other.winner, other.reason, other.plies)}"
         )
@@ -142,7 +142,7 @@ def test_players_have_names_steps_and_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (game("random", 0), "^expected two identities, given a game of 'random' with itself$"),
+        (game("random", 0), "^expected two identities, given 'random' against itself$"),
         (game("a", 0)._replace(winner=2), "^winner is 2, expected 0 .black., 1 .white. or None in"),
         (game("a", 0)._replace(seed=-1), r"^seed is -1, expected 0 to 2\*\*64 - 1$"),
         (game("a", 0)._replace(seed=2**64), "^seed is 18446744073709551616, expected 0 to"),
@@ -166,12 +166,12 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
         return str(caught.value)
 
     path.write_text("no database, but long enough to be taken for one\n" * 100)
-    assert refusal() == f"cannot use {path} as a store of results: file is not a database"
+    assert refusal() == f"cannot use {path} as a results store: file is not a database"
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
     before = path.read_bytes()
-    assert refusal() == f"{path} is no store of results: it is a database of something else"
+    assert refusal() == f"{path} is not a results store: it is some other database"
     assert path.read_bytes() == before
     path.unlink()
     ResultsStore.open(path).close()
@@ -180,11 +180,11 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
     assert refusal() == f"{path} has results of version 2, expected 1"
     path.unlink()
     path.mkdir()
-    assert refusal() == f"cannot use {path} as a store of results: unable to open database file"
+    assert refusal() == f"cannot use {path} as a results store: unable to open database file"
     path = tmp_path / "results.db" / "file"
     path.touch()
     path = path / "results.db"
-    assert refusal().startswith(f"cannot use {path} as a store of results: ")
+    assert refusal().startswith(f"cannot use {path} as a results store: ")
 
 
 def test_a_damaged_store_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -164,5 +164,5 @@ def test_what_cannot_be_tested_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^beta is 0, expected"):
         Sprt(0, 5, beta=0)
     for pairs in ((1, 2, 3), (1, 2, 3, 4, -1), (1, 2, 3, 4, 5, 6)):
-        with pytest.raises(ValueError, match=r"^expected five numbers of pairs, 0 or more, for 0 to 4"):
+        with pytest.raises(ValueError, match=r"^expected five pair counts of 0 or more, for 0 to 4"):
             Sprt(0, 5).llr(pairs)

@@ -266,7 +266,7 @@ def test_a_test_decides_by_games_that_were_played_before(tmp_path: Path) -> None
 
 def test_a_player_does_not_play_itself(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"^greedy is to play against itself, expected two players that differ$"
+        ValueError, match=r"^greedy cannot play against itself, expected two different players$"
     ):
         play(tmp_path, greedy(), make_player("greedy", 2))
     assert stored(tmp_path) == []

@@ -219,7 +219,7 @@ START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
         ("say-bestmove 3c3d", Reason.ILLEGAL_MOVE, f"stand-in played 3c3d, illegal in position {START}"),
         ("say-bestmove (none)", Reason.ILLEGAL_MOVE, "stand-in answered 'bestmove (none)', expected a move"),
         ("say-bestmove", Reason.ILLEGAL_MOVE, "stand-in answered 'bestmove', expected a move"),
-        ("say-bestmove win", Reason.ILLEGAL_MOVE, f"stand-in declared a win that is not there: {START}"),
+        ("say-bestmove win", Reason.ILLEGAL_MOVE, f"stand-in declared a win it does not have: {START}"),
         ("crash", Reason.FORFEIT, "stand-in crashed: SIGSEGV; it last said: last words: out of cheese"),
     ],
 )
@@ -321,13 +321,13 @@ def test_a_program_that_is_not_there_is_the_users_mistake() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"Levle": "3"}, "there is no option 'Levle'; the nearest is 'Level'"),
+        ({"Levle": "3"}, "unknown option 'Levle'; the closest is 'Level'"),
         ({"Level": "21"}, "option 'Level' is '21', expected a whole number, at least -20, at most 20"),
         ({"Level": "-21"}, "option 'Level' is '-21', expected a whole number, at least -20, at most 20"),
         ({"Level": "low"}, "option 'Level' is 'low', expected a whole number, at least -20, at most 20"),
         ({"Style": "wild"}, "option 'Style' is 'wild', expected one of calm, very wild"),
         ({"Own Book": "yes"}, "option 'Own Book' is 'yes', expected true or false"),
-        ({"Clear": "all"}, "option 'Clear' is 'all', expected nothing: it is a button"),
+        ({"Clear": "all"}, "option 'Clear' is 'all', expected no value: it is a button"),
     ],
 )
 def test_an_option_that_the_engine_lacks_is_told_at_the_start(

@@ -157,7 +157,7 @@ def test_a_last_answer_before_a_crash_counts(launch: Launch) -> None:
     process = launch("go=answer-and-crash")
     assert ask(process) == "bestmove 7g7f"
     assert str(failure(process)).startswith("stand-in crashed: SIGSEGV")
-    assert str(failure(process)) == "stand-in is not running any more"
+    assert str(failure(process)) == "stand-in is no longer running"
 
 
 def test_what_an_engine_left_unread_in_its_pipe_counts(launch: Launch) -> None:

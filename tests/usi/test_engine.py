@@ -349,7 +349,7 @@ def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Convers
     before = engine.state()
     engine.say("go infinite", line)
     said = [text for text in engine.ready() if text.startswith("info string")]
-    assert said == [f"info string error {line.split()[0]} while thinking: expected stop before it"]
+    assert said == [f"info string error {line.split()[0]} while thinking: expected stop first"]
     assert legal("startpos", engine.bestmove("stop"))
     assert engine.state() == before
     assert engine.ready() == []
