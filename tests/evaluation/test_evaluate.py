@@ -1,4 +1,4 @@
-"""`keisei evaluate` and `keisei ladder` as a user meets them: what they say, keep and refuse."""
+"""`keisei evaluate` and `keisei ladder` as a user sees them: what they print, keep and reject."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run with two checkpoints in `runs` of the current directory, which nobody has evaluated."""
+    """A run with two checkpoints in `runs` of the current directory, not yet evaluated."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(made, tmp_path / "runs" / "first"))
 
@@ -293,7 +293,7 @@ def test_help_teaches(keisei: Said) -> None:
 
 
 def wait_for_games(directory: Path, wanted: int, process: BaseProcess, of: str = "") -> None:
-    """Wait until so many games, of a player whose identity has this in it, are stored."""
+    """Wait until this many games of a player whose identity contains this text are stored."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.exitcode is None:
         if (directory / "results.sqlite").exists():

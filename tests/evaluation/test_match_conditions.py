@@ -1,4 +1,4 @@
-"""Openings: the same for the same seed and for both games of a pair; mistakes are told with file and line."""
+"""Openings: equal for equal seeds and for both games of a pair; mistakes are reported with file and line."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from keisei.evaluation import (
 from keisei.shogi import START_SFEN, NotationError, RulesError, ShogiGame
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
-CLOSE = "sfen k8/2G6/1G7/9/9/9/9/9/8K b G 1"  # of Black's moves every fifth gives mate
+CLOSE = "sfen k8/2G6/1G7/9/9/9/9/9/8K b G 1"  # one in five of Black's moves gives mate
 ROOK_HANDICAP = "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
 
 

@@ -1,4 +1,4 @@
-"""Players by their texts: every kind, every mistake, identities that differ exactly where the play does."""
+"""Player specifications: every kind, every mistake, identities that differ exactly where the play does."""
 
 import hashlib
 import shutil
@@ -34,7 +34,7 @@ def first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def moves(player: Player, seed: int = 1) -> list[list[str]]:
-    """What it plays against the random player: all moves of two games."""
+    """Return all moves of two games against the random player."""
     games: list[list[str]] = []
     play_match(
         player,

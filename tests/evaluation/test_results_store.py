@@ -1,4 +1,4 @@
-"""The store of results: each game counts once, whoever writes, and whoever is killed."""
+"""The results store: each game counts once, whoever writes, and whoever is killed."""
 
 import random
 import sqlite3
@@ -205,7 +205,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 
 def test_processes_that_store_the_same_games_at_once_count_each_once(tmp_path: Path) -> None:
-    """They also make the store at once."""
+    """They also create the store at the same time."""
     path = tmp_path / "results.db"
     with writer(path, "a", 400, 10) as first, writer(path, "a", 400, 10) as second:
         go(first)
@@ -235,7 +235,7 @@ def test_many_may_make_the_store_at_once(tmp_path: Path) -> None:
 
 
 def test_what_was_stored_outlives_a_killed_process(tmp_path: Path) -> None:
-    """All batches that were acknowledged are there, and at most one more, whole."""
+    """All acknowledged batches are stored, and at most one more, which is complete."""
     path, size, choose = tmp_path / "results.db", 20, random.Random(1)
     for number in range(6):
         name = f"player{number}"

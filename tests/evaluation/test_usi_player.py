@@ -34,7 +34,7 @@ MakePlayer = Callable[..., UsiPlayer]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[MakePlayer]:
-    """Make players of stand-ins that write down what they were sent; all are closed, and nothing is left."""
+    """Make players of stand-ins that log what they are sent; all are closed, and nothing is left."""
     before = set(os.listdir("/proc/self/fd"))
     made = []
 
@@ -68,7 +68,7 @@ def make(tmp_path: Path) -> Iterator[MakePlayer]:
 
 
 def conversation(tmp_path: Path) -> list[str]:
-    """Return what the stand-ins were sent, without the number of the process."""
+    """Return what the stand-ins were sent, without the process ids."""
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     return [line.partition(" ")[2] for line in lines]
 
@@ -108,7 +108,7 @@ def test_a_game_is_played_in_the_words_of_the_protocol(make: MakePlayer, tmp_pat
     other = Turn(ShogiGame("4k4/9/9/9/9/9/7P1/9/4K4 b - 1"), 6)
     other.game.push("2g2f")
     other.game.push("5a5b")
-    assert isinstance(only(player.choose([other])), Lost)  # 7g7f is not there
+    assert isinstance(only(player.choose([other])), Lost)  # there is no piece on 7g
     player.close()
     assert conversation(tmp_path) == [
         "usi",
@@ -178,7 +178,7 @@ def test_another_game_of_the_same_number_is_a_new_game(make: MakePlayer, tmp_pat
     game = ShogiGame()
     game.push("9g9f")
     game.push("9c9d")
-    player.choose([Turn(game, 0)])  # and the match is given up here
+    player.choose([Turn(game, 0)])  # and the match is abandoned here
     assert str(only(player.choose([Turn(ShogiGame(), 0)]))) == "7g7f"
     assert conversation(tmp_path).count("usinewgame") == 2
     assert len(processes(tmp_path)) == 1

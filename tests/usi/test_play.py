@@ -35,7 +35,7 @@ def run(thinker: Thinker) -> Run:
         save: Path | None = None,
         max_moves: int = 512,
     ) -> tuple[int, list[str], ShogiGame]:
-        """Play a game by what is typed; return the exit code, what was shown, and the game."""
+        """Play a game from typed lines; return the exit code, what was shown, and the game."""
         waiting, shown = list(typed), []
 
         def ask(prompt: str) -> str:
@@ -210,7 +210,7 @@ def test_ctrl_c_saves_the_game_and_leaves_without_a_traceback(checkpoint: Path, 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Who started the tests may have told its children to ignore it.
+        # The process that started the tests may have set its children to ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:
