@@ -11,11 +11,10 @@ import typer
 
 from keisei import cli_play
 from keisei.cli_common import let_threads_sleep, refuse
-from keisei.config.errors import ConfigError
 from keisei.config.fields import table
 from keisei.config.files import load_config, to_yaml
 from keisei.config.schema import AppConfig
-from keisei.runs.checkpoint import CheckpointError
+from keisei.errors import UserError
 from keisei.shogi import (
     START_SFEN,
     GameRecord,
@@ -26,7 +25,6 @@ from keisei.shogi import (
     write_record,
 )
 from keisei.shogi.perft_counts import divided_perft
-from keisei.training.metrics import MetricsError
 
 # The base of typer's own complaints, which every version of typer keeps in another place.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -185,12 +183,9 @@ def train(
     # Here, because it loads torch, which takes seconds: a mistake in the settings is told before.
     from keisei.training import run
 
-    try:
-        if settings is not None:
-            raise typer.Exit(run.begin(settings, command))
-        raise typer.Exit(run.resume(str(resume), config, changes, command))
-    except run.MISTAKES as mistake:
-        refuse(str(mistake))
+    if settings is not None:
+        raise typer.Exit(run.begin(settings, command))
+    raise typer.Exit(run.resume(str(resume), config, changes, command))
 
 
 @app.command()
@@ -274,13 +269,7 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
         refuse(mistake.format_message())
-    except ConfigError as mistake:
-        refuse(*mistake.problems)
-    except (NotationError, RulesError, MetricsError, CheckpointError) as mistake:
-        refuse(str(mistake))
+    except (UserError, NotationError, RulesError) as mistake:
+        refuse(*str(mistake).splitlines())
     except OSError as mistake:
         refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
-    except Exception as mistake:
-        if isinstance(mistake, cli_play.mistakes()):
-            refuse(str(mistake))
-        raise

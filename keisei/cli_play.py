@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from keisei.evaluation.evaluate import MatchSettings
 
 
-def mistakes() -> tuple[type[Exception], ...]:
-    """Return what a user can do wrong with these commands."""
-    from keisei.evaluation.engines.usi_process import EngineError
-    from keisei.evaluation.matches.results_store import ResultsError
-    from keisei.evaluation.players.player import PlayerError
-    from keisei.runs.export import ExportError
-
-    return PlayerError, ResultsError, EngineError, ExportError
-
-
 Where = Annotated[
     str,
     typer.Argument(

@@ -14,12 +14,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from keisei.config.fields import allowed, as_text, older_names, room_of, rooms, settings
+from keisei.errors import UserError
 
 CONTRADICTION = "contradiction"
 KeyPath = tuple[str, ...]
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError, ValueError):
     """A config that cannot be used; `problems` has one line for each reason, and so has its text."""
 
     def __init__(self, *problems: str) -> None:

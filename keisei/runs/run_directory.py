@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
+from keisei.errors import UserError
 from keisei.runs import durable
 from keisei.runs.checkpoint import (
     BEST,
@@ -37,7 +38,7 @@ CONFIG, RUN, LOCK, CHECKPOINTS = "config.yaml", "run.json", "lock", "checkpoints
 NEEDED_BYTES = 64 << 20  # a few small checkpoints and a long run's metrics; assumption, not studied
 
 
-class RunDirectoryError(Exception):
+class RunDirectoryError(UserError):
     """A run cannot be begun, continued or found; the message names the path and says what to do."""
 
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal, NoReturn, Protocol, get_args
 
 from keisei.config.schema import Opponent
+from keisei.errors import UserError
 from keisei.shogi import Reason
 from keisei.training.parallel.worker_status import WorkerStatus
 
@@ -165,7 +166,7 @@ def worker_metrics(workers: Sequence[WorkerStatus]) -> dict[str, float]:
     }
 
 
-class MetricsError(ValueError):
+class MetricsError(UserError, ValueError):
     """Metrics that are missing, cannot be read (with file and line), or cannot be drawn as asked."""
 
 

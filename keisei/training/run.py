@@ -1,7 +1,7 @@
 """A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls.
 
 0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
-was stopped, and goes on with --resume. What a user can do wrong is one of MISTAKES, or a ConfigError.
+was stopped, and goes on with --resume. A user's mistake is a UserError.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ from keisei.runs.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
 )
-from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.runs.run_directory import FoundRun, RunDirectory, find_run
 from keisei.shogi import NotationError
 from keisei.training.console import RunFacts, make_console
 from keisei.training.interrupt import Interrupted, StopRequest
@@ -39,8 +39,6 @@ from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 from keisei.training.trainer import Trainer, config_of, games_of
 from keisei.training.training_loop_manager import TrainingLoopManager
-
-MISTAKES = (CheckpointError, RunDirectoryError)
 
 
 def begin(config: AppConfig, command: Sequence[str]) -> int:

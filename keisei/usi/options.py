@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from keisei.errors import UserError
 from keisei.usi.protocol import check_line, combo_line, shown, spin_line, string_line
 
 
-class OptionError(ValueError):
+class OptionError(UserError, ValueError):
     """An option that there is not, or a value that it cannot have."""
 
 
