@@ -1,0 +1,62 @@
+"""train, doctor. keisei.training loads torch when it is asked for a name: mistakes in settings come first."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from keisei import training
+from keisei.config.files import load_config
+
+
+def train(
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SETTING=VALUE", help="Settings to change: training.learning_rate=0.001"),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default"),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on with a run: latest, its directory, or one of its checkpoints. With latest, a damaged "
+            "checkpoint is passed over. --config replaces all of its settings, SETTING=VALUE some."
+        ),
+    ] = None,
+    total_timesteps: Annotated[int | None, typer.Option(help="Short for training.total_timesteps=…")] = None,
+) -> None:
+    """Train a player by self-play; Ctrl-C saves, and --resume goes on from there.
+
+    keisei train run.name=first training.total_timesteps=1000000
+
+    keisei train --resume latest
+
+    keisei config --describe lists the settings.
+    """
+    changes = [*(overrides or [])]
+    if total_timesteps is not None:
+        changes.append(f"training.total_timesteps={total_timesteps}")
+    command = ["keisei", *sys.argv[1:]]
+    settings = load_config(config, changes) if resume is None else None
+    if settings is not None:
+        raise typer.Exit(training.begin(settings, command))
+    raise typer.Exit(training.resume(str(resume), config, changes, command))
+
+
+def doctor(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="SETTING=VALUE", help="As for train: run.device=cpu")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default")
+    ] = None,
+) -> None:
+    """Tell what this machine has for training, and measure which numeric formats are fast here.
+
+    keisei doctor --config gpu
+    """
+    settings = load_config(config, overrides or [])
+    for subject, finding in training.diagnose(settings):
+        print(f"{subject:15} {finding}", flush=True)
