@@ -53,6 +53,7 @@ def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None
         ("perft 1", 0, "[]"),
         ("config tiny", 0, "[]"),
         ("train training.lr=1", 2, "[]"),
+        ("train --resume missing", 2, "[]"),
         ("doctor training.lr=1", 2, "[]"),
         ("usi missing", 2, "[]"),
         ("play missing", 2, "[]"),

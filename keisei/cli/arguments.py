@@ -8,7 +8,8 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="RUN_OR_CHECKPOINT",
-        help="A checkpoint, or a run: its best one, or its last; RUN@best, RUN@latest, RUN@STEP.",
+        help="latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path; of a run alone its best "
+        "checkpoint, or its last.",
     ),
 ]
 MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game is a draw.")]

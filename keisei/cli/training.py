@@ -1,12 +1,14 @@
 """train, doctor. keisei.training loads torch when it is asked for a name: mistakes in settings come first."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from keisei import training
 from keisei.config.files import load_config
+from keisei.runs.find import find
 
 
 def train(
@@ -21,8 +23,10 @@ def train(
     resume: Annotated[
         str | None,
         typer.Option(
-            help="Go on with a run: latest, its directory, or one of its checkpoints. With latest, a damaged "
-            "checkpoint is passed over. --config replaces all of its settings, SETTING=VALUE some."
+            metavar="RUN_OR_CHECKPOINT",
+            help="Go on with a run: latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path. "
+            "With latest, a damaged checkpoint is passed over. --config replaces all of its settings, "
+            "SETTING=VALUE some.",
         ),
     ] = None,
     total_timesteps: Annotated[int | None, typer.Option(help="Short for training.total_timesteps=…")] = None,
@@ -39,10 +43,12 @@ def train(
     if total_timesteps is not None:
         changes.append(f"training.total_timesteps={total_timesteps}")
     command = ["keisei", *sys.argv[1:]]
-    settings = load_config(config, changes) if resume is None else None
-    if settings is not None:
+    if resume is None:
+        settings = load_config(config, changes)
         raise typer.Exit(training.begin(settings, command))
-    raise typer.Exit(training.resume(str(resume), config, changes, command))
+    places = [change for change in changes if change.startswith("run.directory=")]
+    found = find(resume, Path(load_config(config, places).run.directory))
+    raise typer.Exit(training.resume(found, config, changes, command))
 
 
 def doctor(

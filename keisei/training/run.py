@@ -29,7 +29,8 @@ from keisei.runs.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
 )
-from keisei.runs.run_directory import FoundRun, RunDirectory, find_run
+from keisei.runs.find import Found
+from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
 from keisei.training.console import RunFacts, make_console
 from keisei.training.interrupt import Interrupted, StopRequest
@@ -54,14 +55,14 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
             return _train(trainer, _new_games(config), directory, notices=[], resumed=False)
 
 
-def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
-    """Go on with a run: `latest`, its directory, or one of its checkpoints. Return the exit code.
+def resume(found: Found, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
+    """Go on with a run, from the checkpoint that is named or else from its last; return the exit code.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
-    places = [change for change in overrides if change.startswith("run.directory=")]
-    found = find_run(where, Path(load_config(source, places).run.directory))
-    with RunDirectory.open(found.path) as directory:
+    if found.run is None:
+        raise CheckpointError(f"checkpoint {found.checkpoint} lies in no run: expected one of a run")
+    with RunDirectory.open(found.run) as directory:
         checkpoint, notices = _checkpoint_of(found, directory)
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
@@ -90,7 +91,7 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
             return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
-def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
+def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
     """Return the checkpoint to go on from, and what is to be told about damaged ones."""
     if found.any_valid:
         return newest_checkpoint(directory.checkpoints)
@@ -98,7 +99,7 @@ def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint
         return load_checkpoint(found.checkpoint), []
     steps = checkpoint_steps(directory.checkpoints)
     if not steps:
-        raise CheckpointError(f"run {found.path} has no checkpoint to go on from")
+        raise CheckpointError(f"run {found.run} has no checkpoint to go on from")
     return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
 
 

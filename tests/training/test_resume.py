@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
 
-from keisei.runs.checkpoint import best_checkpoint, checkpoint_steps, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import (
+    best_checkpoint,
+    checkpoint_steps,
+    load_checkpoint,
+    mark_best,
+    save_checkpoint,
+)
 
 KILLS = 20
 
@@ -241,6 +247,25 @@ def test_to_go_on_from_an_older_checkpoint_sets_the_newer_ones_aside(finished: P
     assert_same(load_checkpoint(aside / "step_000000006144"), last(finished))
     assert (aside / "metrics.jsonl").read_bytes() == (finished / "metrics.jsonl").read_bytes()
     assert [line["step"] for line in metrics(copy)] == [*range(256, 5376 + 1, 256)]
+
+
+@pytest.mark.parametrize("where", ["copy@5120", "latest@5120", "runs/copy@best"])
+def test_a_checkpoint_to_go_on_from_is_named_as_for_playing(
+    finished: Path, tmp_path: Path, where: str
+) -> None:
+    copy = copy_of(finished, tmp_path)
+    mark_best(copy / "checkpoints", 5120, 1.0)
+    done = keisei("train", "--resume", where, "training.total_timesteps=5376", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in metrics(copy)] == [*range(256, 5376 + 1, 256)]
+    assert len(list((copy / "set_aside").glob("*/step_*"))) == 2
+
+
+def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "checkpoints" / "step_000000006144", tmp_path / "alone")
+    done = keisei("train", "--resume", "alone", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "keisei: checkpoint alone lies in no run: expected one of a run\n"
 
 
 def test_wandb_that_is_missing_is_said_before_anything_is_written(tmp_path: Path) -> None:
