@@ -11,7 +11,7 @@ import typer
 from keisei.cli.arguments import MaxMoves, Where
 from keisei.core.device import cores
 from keisei.evaluation import evaluate as matches
-from keisei.evaluation.matches.match_conditions import START, MatchConditions, read_openings
+from keisei.evaluation.matches.match_conditions import RANDOM_PLIES, START, MatchConditions, read_openings
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
 from keisei.evaluation.ratings.sprt import Sprt
 from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
@@ -159,7 +159,7 @@ def _setting(
 ) -> matches.MatchSettings:
     """Return how matches are played; native players and torch use so many threads."""
     if random_plies is None:
-        random_plies = 4 if openings is None else 0
+        random_plies = RANDOM_PLIES if openings is None else 0
     positions = (START,) if openings is None else read_openings(openings)
     conditions = MatchConditions(random_plies, max_moves, openings=positions)
     test = None

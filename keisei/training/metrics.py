@@ -235,6 +235,10 @@ class TensorBoardSink:
         self._writer.close()
 
 
+# Names in run.loggers, and what Weights & Biases calls them.
+WANDB_MODES: Mapping[str, Literal["offline", "online"]] = {"wandb": "online", "wandb-offline": "offline"}
+
+
 class WandbSink:
     """Weights & Biases, for the extra `wandb`. A run resumes under the id that its name gives."""
 
@@ -249,7 +253,7 @@ class WandbSink:
         try:  # Here, because it is an extra that only this sink needs.
             wandb = importlib.import_module("wandb")
         except ImportError as error:
-            message = f"run.wandb is {mode}, which needs Weights & Biases: pip install 'keisei[wandb]'"
+            message = "run.loggers has wandb, which needs Weights & Biases: pip install 'keisei[wandb]'"
             raise ImportError(message) from error
         self._run = wandb.init(
             project="keisei",

@@ -34,7 +34,7 @@ from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
 from keisei.training.console import RunFacts, make_console
 from keisei.training.interrupt import Interrupted, StopRequest
-from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
+from keisei.training.metrics import WANDB_MODES, JsonlSink, Sink, TensorBoardSink, WandbSink
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
@@ -117,10 +117,9 @@ def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> A
 
 
 def _check_extras(config: AppConfig) -> None:
-    if config.run.wandb != "off" and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(
-            f"run.wandb: given {config.run.wandb}, but it is missing: pip install 'keisei[wandb]'"
-        )
+    wanted = [name for name in config.run.loggers if name in WANDB_MODES]
+    if wanted and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(f"run.loggers: given {wanted[0]}, but it is missing: pip install 'keisei[wandb]'")
 
 
 def _new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
@@ -229,11 +228,12 @@ def _facts(trainer: Trainer, directory: RunDirectory) -> RunFacts:
 def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> list[Sink]:
     run, resume_step = trainer.config.run, trainer.steps if resumed else None
     sinks: list[Sink] = [JsonlSink(directory.metrics_file, resume_step)]
-    if run.tensorboard:
+    if "tensorboard" in run.loggers:
         sinks.append(TensorBoardSink(directory.tensorboard, resume_step))
-    if run.wandb != "off":
-        settings = trainer.config.model_dump(mode="json")
-        sinks.append(WandbSink(directory.path, run.wandb, directory.path.name, settings, resume_step))
+    for name, mode in WANDB_MODES.items():
+        if name in run.loggers:
+            settings = trainer.config.model_dump(mode="json")
+            sinks.append(WandbSink(directory.path, mode, directory.path.name, settings, resume_step))
     return sinks
 
 
