@@ -29,8 +29,8 @@ def test_a_run_trains_goes_on_and_is_evaluated(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = load_config("tiny", [*SHORT, *who_plays, "training.total_timesteps=1024"])
-    assert run.begin(config, ["test"]) == 0
-    assert run.resume("latest", None, ["training.total_timesteps=2048"], ["test"]) == 0
+    assert run.begin_run(config, ["test"]).exit_code == 0
+    assert run.train(resume="latest", overrides=["training.total_timesteps=2048"]).exit_code == 0
 
     directory = tmp_path / "runs" / "smoke"
     lines = read_metrics(directory / "metrics.jsonl")

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.policy_labels import ACTION_LABELS, NO_LABEL
+from keisei.errors import UserError
 from keisei.runs.durable import sync_directory, temporary_beside, write_new
 from keisei.shogi import encoding
 from keisei.shogi.encoding import ACTIONS, PLANES
@@ -42,7 +43,7 @@ _GAMES = 8
 _BATCHES = (1, 2, 13, 48)  # all positions together
 
 
-class ExportError(Exception):
+class ExportError(UserError):
     """A network that cannot be exported, or a file that would not compute what the network does."""
 
 

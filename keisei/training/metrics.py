@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal, NoReturn, get_args
 
 from keisei.config.schema import Opponent
+from keisei.errors import UserError
 from keisei.shogi import Reason
 from keisei.training.listener import SilentListener, Update
 from keisei.training.parallel.worker_status import WorkerStatus
@@ -170,7 +171,7 @@ def worker_metrics(workers: Sequence[WorkerStatus]) -> dict[str, float]:
     }
 
 
-class MetricsError(ValueError):
+class MetricsError(UserError, ValueError):
     """Metrics that are missing, cannot be read (with file and line), or cannot be drawn as asked."""
 
 
@@ -226,6 +227,10 @@ class TensorBoardSink(SilentListener):
         self._writer.close()
 
 
+# Names in run.loggers, and what Weights & Biases calls them.
+WANDB_MODES: Mapping[str, Literal["offline", "online"]] = {"wandb": "online", "wandb-offline": "offline"}
+
+
 class WandbSink(SilentListener):
     """Weights & Biases, for the extra `wandb`. A run resumes under the id that its name gives."""
 
@@ -240,7 +245,7 @@ class WandbSink(SilentListener):
         try:  # Here, because it is an extra that only this sink needs.
             wandb = importlib.import_module("wandb")
         except ImportError as error:
-            message = f"run.wandb is {mode}, which needs Weights & Biases: pip install 'keisei[wandb]'"
+            message = "run.loggers has wandb, which needs Weights & Biases: pip install 'keisei[wandb]'"
             raise ImportError(message) from error
         self._run = wandb.init(
             project="keisei",

@@ -1,7 +1,7 @@
 """A run from beginning to end: directory, console, signals, loop, result. What `keisei train` calls.
 
 0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
-was stopped, and goes on with --resume. What a user can do wrong is one of MISTAKES, or a ConfigError.
+was stopped, and goes on with --resume. A user's mistake is a UserError.
 """
 
 import importlib.util
@@ -32,20 +32,19 @@ from keisei.runs.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
 )
-from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.runs.find import Found, find_run
+from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
 from keisei.training.collector import games_fit, make_collector, new_games
 from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
 from keisei.training.log_file import LogFile
-from keisei.training.metrics import JsonlSink, TensorBoardSink, WandbSink
+from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import resolved
 from keisei.training.trainer import Trainer, config_of, games_of
 from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
-
-MISTAKES = (CheckpointError, RunDirectoryError)
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,13 @@ def train(
     Mistakes are a ConfigError, RunDirectoryError or CheckpointError.
     """
     if resume is None:
-        return begin(override(config or load_config(), overrides), sys.argv)
+        return begin_run(override(config or load_config(), overrides), sys.argv)
     if config is not None:
         raise ConfigError("a config and a run to resume are both given, expected one; use overrides")
-    return go_on(str(resume), None, overrides, sys.argv)
+    return resume_run(find_run(str(resume), None, overrides), None, overrides, sys.argv)
 
 
-def begin(config: AppConfig, command: Sequence[str]) -> RunResult:
+def begin_run(config: AppConfig, command: Sequence[str]) -> RunResult:
     """Train from nothing in a new directory."""
     _check_extras(config)
     device = choose_device(config.run.device)
@@ -100,14 +99,16 @@ def begin(config: AppConfig, command: Sequence[str]) -> RunResult:
             return _train(trainer, new_games(config), directory, notices=[], resumed=False)
 
 
-def go_on(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> RunResult:
-    """Go on with a run: `latest`, its directory, or one of its checkpoints.
+def resume_run(
+    found: Found, source: str | None, overrides: Sequence[str], command: Sequence[str]
+) -> RunResult:
+    """Continue a run from the named checkpoint, or from its last one.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
-    places = [change for change in overrides if change.startswith("run.directory=")]
-    found = find_run(where, Path(load_config(source, places).run.directory))
-    with RunDirectory.open(found.path) as directory:
+    if found.run is None:
+        raise CheckpointError(f"checkpoint {found.checkpoint} lies in no run: expected one of a run")
+    with RunDirectory.open(found.run) as directory:
         checkpoint, notices = _checkpoint_of(found, directory)
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
@@ -136,7 +137,7 @@ def go_on(where: str, source: str | None, overrides: Sequence[str], command: Seq
             return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
-def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
+def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
     """Return the checkpoint to go on from, and what is to be told about damaged ones."""
     if found.any_valid:
         return newest_checkpoint(directory.checkpoints)
@@ -144,7 +145,7 @@ def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint
         return load_checkpoint(found.checkpoint), []
     steps = checkpoint_steps(directory.checkpoints)
     if not steps:
-        raise CheckpointError(f"run {found.path} has no checkpoint to go on from")
+        raise CheckpointError(f"run {found.run} has no checkpoint to go on from")
     return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
 
 
@@ -162,10 +163,9 @@ def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> A
 
 
 def _check_extras(config: AppConfig) -> None:
-    if config.run.wandb != "off" and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(
-            f"run.wandb: given {config.run.wandb}, but it is missing: pip install 'keisei[wandb]'"
-        )
+    wanted = [name for name in config.run.loggers if name in WANDB_MODES]
+    if wanted and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(f"run.loggers: given {wanted[0]}, but it is missing: pip install 'keisei[wandb]'")
 
 
 def _train(
@@ -251,11 +251,12 @@ def _write(log: LogFile, text: str) -> None:
 def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator[Listener]:
     run, resume_step = trainer.config.run, trainer.steps if resumed else None
     yield JsonlSink(directory.metrics_file, resume_step)
-    if run.tensorboard:
+    if "tensorboard" in run.loggers:
         yield TensorBoardSink(directory.tensorboard, resume_step)
-    if run.wandb != "off":
-        settings = trainer.config.model_dump(mode="json")
-        yield WandbSink(directory.path, run.wandb, directory.path.name, settings, resume_step)
+    for name, mode in WANDB_MODES.items():
+        if name in run.loggers:
+            settings = trainer.config.model_dump(mode="json")
+            yield WandbSink(directory.path, mode, directory.path.name, settings, resume_step)
 
 
 @contextmanager

@@ -15,10 +15,11 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from keisei.errors import UserError
 from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
 from keisei.usi.engine import Engine
-from keisei.usi.options import OptionError, Options, options_from
+from keisei.usi.options import Options, options_from
 from keisei.usi.protocol import ProtocolError
 
 MAX_LINE_BYTES = 1 << 20  # room for a game of 100,000 moves
@@ -34,7 +35,7 @@ def main(checkpoint: str, options: Mapping[str, str]) -> int:
     """
     try:
         path, chosen = find_checkpoint(checkpoint), options_from(options)
-    except (CheckpointError, OptionError) as mistake:
+    except UserError as mistake:
         return _refuse(mistake)
     answers = os.dup(1)
     with contextlib.suppress(OSError):  # there may be no standard error

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from keisei.errors import UserError
 from keisei.usi.protocol import check_line, combo_line, shown, spin_line, string_line
 
 
-class OptionError(ValueError):
+class OptionError(UserError, ValueError):
     """An unknown option, or an invalid value for one."""
 
 

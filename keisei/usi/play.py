@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keisei.runs.checkpoint_format import CheckpointError
+from keisei.errors import UserError
 from keisei.runs.find import find_checkpoint
 from keisei.shogi import (
     START_SFEN,
@@ -63,7 +63,7 @@ quit                leave\
 """
 
 
-class PlayError(ValueError):
+class PlayError(UserError, ValueError):
     """An invalid setting of the game."""
 
 
@@ -100,7 +100,7 @@ def main(
 
         options = Options(visits=visits, policy=visits == 0)
         thinker = Thinker.load(path, options)
-    except (CheckpointError, NotationError, RulesError, PlayError) as mistake:
+    except (UserError, NotationError, RulesError) as mistake:
         print(f"keisei: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

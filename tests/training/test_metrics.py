@@ -236,5 +236,5 @@ def test_wandb_gets_the_run_and_its_metrics(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_missing_wandb_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ImportError, match=r"^run\.wandb is offline, .* pip install 'keisei\[wandb\]'$"):
+    with pytest.raises(ImportError, match=r"^run\.loggers has wandb, .* pip install 'keisei\[wandb\]'$"):
         WandbSink(tmp_path, "offline", "first", {}, None)

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO
 
+from keisei.errors import UserError
+
 DEFAULT_MEMORY_BYTES = 4 << 30
 START_SECONDS = 30.0  # some read hundreds of megabytes first
 QUIT_SECONDS = 0.5
@@ -45,7 +47,7 @@ class Fault(StrEnum):
     PROTOCOL = "protocol"
 
 
-class EngineError(Exception):
+class EngineError(UserError):
     """A failure of an engine, which the message names. fault: its kind."""
 
     def __init__(self, fault: Fault, message: str) -> None:

@@ -11,6 +11,7 @@ from keisei.core.keyed_random import uniforms
 from keisei.shogi import NotationError, RulesError, ShogiGame, read_usi
 
 START = "startpos"
+RANDOM_PLIES = 4  # so that games differ, and no side is lost before the players begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class MatchConditions:
     "sfen …"); see read_openings.
     """
 
-    random_plies: int = 4
+    random_plies: int = RANDOM_PLIES
     max_moves: int = 512
     declaration: str = "27"
     openings: tuple[str, ...] = (START,)
@@ -78,7 +79,7 @@ class MatchConditions:
 def conditions_of(config: AppConfig) -> MatchConditions:
     """Return the conditions of the matches played during a run."""
     evaluation = config.evaluation
-    return MatchConditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
+    return MatchConditions(max_moves=evaluation.max_moves, declaration=config.env.declaration)
 
 
 def read_openings(path: Path) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from keisei.errors import UserError
 from keisei.evaluation.ratings.rating import PairResult
 
 VERSION = 1
@@ -43,7 +44,7 @@ _SCHEMA = (
 )
 
 
-class ResultsError(Exception):
+class ResultsError(UserError):
     """An unusable results store, or a game that cannot be stored; the message is one line."""
 
 

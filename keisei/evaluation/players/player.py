@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keisei.errors import UserError
 from keisei.shogi import Move, Reason, ShogiGame
 
 
-class PlayerError(ValueError):
+class PlayerError(UserError, ValueError):
     """An unknown player, or one that cannot be loaded; the message says what was expected."""
 
 

@@ -20,7 +20,7 @@ from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
 from keisei.search.trees import NO_LIMIT
 
-TEMPERATURE = 0.25  # as in evaluations during training: games vary, and the policy plays nearly its best
+TEMPERATURE = 0.25  # also in evaluations during training: games vary, and the policy plays nearly its best
 
 _BUILT_IN: dict[str, Callable[[int], Player]] = {
     "random": RandomPlayer,

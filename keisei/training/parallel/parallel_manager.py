@@ -69,10 +69,8 @@ class ParallelManager:
         supervision: Supervision = PATIENCE,
         worker: type[SelfPlayWorker] = SelfPlayWorker,
         worker_arguments: Sequence[Any] = (),
-        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.config = validated(config)
-        self._log = log
         self.agent = agent
         self._notice, self._supervision = notice, supervision
         parallel, count = self.config.training.parallel, number_of_workers(self.config)

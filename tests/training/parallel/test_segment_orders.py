@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SavedGames
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
     DamagedError,
     Kind,
@@ -21,6 +20,7 @@ from keisei.training.parallel.segment_orders import SegmentOrders
 
 STEPS, STREAMS, LIMIT = 4, 2, 3
 MOVES = STEPS * STREAMS
+SHAPE = SegmentShape(STEPS, STREAMS)
 WORKERS = (0, 1, 2)
 
 
@@ -32,9 +32,7 @@ class Bench:
     """Three workers whose ends of the channels are in this process: they do what they are told to."""
 
     def __init__(self) -> None:
-        self.communicator = WorkerCommunicator(
-            slots=LIMIT, slot_bytes=Segment.size(STEPS, STREAMS, PACKED_BYTES), shared=True
-        )
+        self.communicator = WorkerCommunicator(slots=LIMIT, slot_bytes=SHAPE.nbytes, shared=True)
         begun = [games("begin", worker) for worker in WORKERS]
         self.orders = SegmentOrders(begun, self.communicator, streams=STREAMS, limit=LIMIT)
         self.ends: dict[int, WorkerEnd] = {}
@@ -66,7 +64,7 @@ class Bench:
         memory = end.memory_of(ticket)
         assert memory is not None
         end.add(Word.STEPS, MOVES)
-        size = Segment.size(STEPS, STREAMS, PACKED_BYTES)
+        size = SHAPE.nbytes
         end.deliver(ticket, version, memory[:size], STREAMS, [], games(name, worker))
         ((kind, body),) = self.communicator.receive(worker)
         assert kind is Kind.SEGMENT
@@ -187,10 +185,8 @@ def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
 
 
 def test_what_the_learner_plays_itself_is_taken_and_is_where_a_worker_goes_on(bench: Bench) -> None:
-    memory = bytearray(Segment.size(STEPS, STREAMS, PACKED_BYTES))
-    own = WorkerSegment(
-        Segment.over(memory, STEPS, STREAMS, PACKED_BYTES), [], games("own", 1), 1, -1, 0, version=1
-    )
+    memory = bytearray(SHAPE.nbytes)
+    own = WorkerSegment(Segment.over(memory, SHAPE), [], games("own", 1), 1, -1, 0, version=1)
     with bench.orders.collection() as taken:
         bench.orders.add_own(own)
         assert bench.orders.take(MOVES, 0) == 0
