@@ -17,8 +17,9 @@ from keisei.training.parallel.worker_status import WorkerStatus
 class Collector(Protocol):
     """Plays with an agent's weights. The names are those of ParallelManager."""
 
-    def start_workers(self, *, before_wait: Callable[[], None] = ...) -> object:
-        """Get ready to play; before_wait as for collect_experiences."""
+    def start_workers(self, *, before_wait: Callable[[], None] = ...) -> bool:
+        """Get ready to play and return True; before_wait as for collect_experiences."""
+        ...
 
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = ...
@@ -27,7 +28,7 @@ class Collector(Protocol):
         ...
 
     def synchronize_models(self) -> bool:
-        """Play with the agent's weights as they are now; tell whether they had to be sent somewhere."""
+        """Publish the agent's weights if they are due; return whether the players have the current ones."""
         ...
 
     def supervise(self) -> None:
@@ -66,8 +67,8 @@ class SerialCollector:
         self._agent = agent
 
     def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> bool:  # noqa: ARG002
-        """Do nothing: there are none."""
-        return False
+        """Do nothing: there are none to start."""
+        return True
 
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = lambda: None
@@ -77,8 +78,8 @@ class SerialCollector:
         return [self._self_play.rollout(self._agent, steps, before_step=before_wait)]
 
     def synchronize_models(self) -> bool:
-        """Do nothing: the agent itself plays."""
-        return False
+        """Do nothing: the agent itself plays, with its current weights."""
+        return True
 
     def supervise(self) -> None:
         """Do nothing: nobody else plays."""
