@@ -130,7 +130,7 @@ def test_all_checkpoints_make_a_curve(run: Path, keisei: Said, tmp_path: Path) -
     shutil.copytree(checkpoint_of(run, 1024), tmp_path / "alone")
     code, _, errors = keisei("evaluate", "alone", "--all", *where)
     assert code == 2
-    assert errors.endswith("--all: alone is a checkpoint outside of a run, expected a run\n")
+    assert errors.endswith("--all: alone is a checkpoint outside any run, expected a run\n")
 
 
 def test_options_reach_the_match(run: Path, keisei: Said, tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ def no_database(run: Path) -> None:
     [
         (["nowhere"], "no checkpoint at nowhere: expected a run or one of its checkpoints/"),
         (["first@7"], "run runs/first has no checkpoint @7: expected best, latest or one of 1024, 2048"),
-        (["first", "--games", "3"], "3 games, expected an even number: each opening is played twice"),
+        (["first", "--games", "3"], "3 games, expected an even number, as each opening is played twice"),
         (["first", "--games", "0"], "--games"),
         (["first", "--against", "gredy"], "player 'gredy': not one of random, greedy, material, alphabeta-N"),
         (["first", "--against", "alphabeta-9"], "expected alphabeta-1 to alphabeta-6"),
-        (["first", "--sprt", "50"], "--sprt 50: expected two numbers, the first less: 0,50"),
-        (["first", "--sprt", "50,0"], "--sprt 50,0: expected two numbers, the first less: 0,50"),
+        (["first", "--sprt", "50"], "--sprt 50: expected two numbers, the smaller first: 0,50"),
+        (["first", "--sprt", "50,0"], "--sprt 50,0: expected two numbers, the smaller first: 0,50"),
         (["first", "--sprt", "a,b"], "--sprt a,b: expected two numbers"),
         (["first", "--openings", "missing.txt"], "missing.txt: No such file or directory"),
         (["first", "--openings", "bad.txt"], "bad.txt, line 2: bad sfen 'nonsense'"),
@@ -335,7 +335,7 @@ def test_killed_and_interrupted_it_ends_as_if_undisturbed(keisei: Said, tmp_path
     process.join(20)
     assert process.exitcode == 130
     errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
-    assert errors == "keisei: stopped; games that are over are kept, and the same command goes on\n"
+    assert errors == "keisei: stopped; finished games are kept, run the same command to continue\n"
     interrupted = games_in(tmp_path / "disturbed")
     assert {*killed} < {*interrupted}
     assert len(interrupted) < 140
