@@ -193,7 +193,7 @@ def no_database(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "no checkpoint at nowhere: expected a run or one of its checkpoints/"),
+        (["nowhere"], "no checkpoint at nowhere: expected latest, a run, RUN@best"),
         (["first@7"], "run runs/first has no checkpoint @7: expected best, latest or one of 1024, 2048"),
         (["first", "--games", "3"], "3 games, expected an even number, as each opening is played twice"),
         (["first", "--games", "0"], "--games"),
@@ -208,7 +208,7 @@ def no_database(run: Path) -> None:
         (["first", "--visits", "3", "--temperature", "1"], "visits and temperature are given, expected only"),
         (["first", "--seconds", "-1"], "seconds is -1, expected more than 0"),
         (["first", "--temperature", "nan"], "temperature"),
-        (["first", "--device", "cuda:77"], "given cuda:77, expected auto or a device that is here"),
+        (["first", "--device", "cuda:77"], "given cuda:77, expected auto or an available device"),
         (["first", "--against", "usi:engine"], "expected one of nodes, depth, byoyomi, movetime"),
         (["first", "--against", "greedy", "--against", "usi:/no/such/engine;depth=1"], "/no/such/engine"),
         (["first", "--out", "bad.txt"], "bad.txt"),
@@ -231,7 +231,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (damaged, "weights.safetensors is damaged, its SHA-256 is another"),
+        (damaged, "weights.safetensors is damaged, its SHA-256 does not match"),
         (no_database, "results.sqlite as a results store: file is not a database"),
     ],
 )
