@@ -24,7 +24,7 @@ def keisei(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def refusal(*arguments: str | Path) -> str:
-    """The one line that a mistake gets, after checking that it is one, with exit code 2."""
+    """Return the line that reports a mistake, after checking that it is one line, with exit code 2."""
     done = keisei(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -142,7 +142,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says:
 
 
 def test_ctrl_c_ends_with_130() -> None:
-    # A shell may have left Ctrl-C ignored; a terminal does not.
+    # A shell may have set Ctrl-C to be ignored; a terminal does not.
     with subprocess.Popen(
         [COMMAND, "perft", "10"],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""UserError: what the command line may tell without a traceback."""
+"""UserError: the errors that the command line reports without a traceback."""
 
 import pytest
 

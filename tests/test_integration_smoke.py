@@ -36,7 +36,7 @@ def test_a_run_trains_goes_on_and_is_evaluated(
     lines = read_metrics(directory / "metrics.jsonl")
     assert [line["step"] for line in lines] == [512, 1024, 1536, 2048]
     assert all(line["update/minibatches"] == 4 for line in lines)
-    # Counted from the start of each of the two processes.
+    # Counted from the start of each process.
     trained = [line.get("parallel/steps_trained") for line in lines]
     assert trained == ([512, 1024, 512, 1024] if who_plays is PARALLEL else [None] * 4)
     newest = newest_checkpoint(directory / "checkpoints")

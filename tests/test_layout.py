@@ -12,7 +12,7 @@ from keisei import _native
 ROOT = Path(__file__).parents[1]
 
 # Each room and the rooms it may use; a room may always use its own modules. A row names rooms, never a single
-# module of another room, and the rows have no cycle: both are tested below. keisei.errors is for all of them.
+# module of another room, and there are no cycles: both are tested below. All rooms may use keisei.errors.
 MAY_IMPORT = {
     "keisei": set(),
     "keisei.errors": set(),
@@ -86,7 +86,7 @@ def modules() -> list[tuple[str, Path]]:
 
 
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports, at whatever depth of the code."""
+    """Return every module that a file imports, at any depth of the code."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -125,7 +125,7 @@ def test_the_table_names_rooms_only() -> None:
 
 
 def cycle(table: dict[str, set[str]]) -> list[str]:
-    """Return rooms that need each other in a circle; none if there is no such circle."""
+    """Return rooms that form a dependency cycle, if any."""
     done: set[str] = set()
 
     def visit(room: str, path: list[str]) -> list[str]:

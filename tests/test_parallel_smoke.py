@@ -1,4 +1,4 @@
-"""A hundred moves by two worker processes: they come, none is lost or counted twice, nobody is left."""
+"""A hundred moves by two worker processes: all arrive, none is counted twice, no process is left behind."""
 
 import pytest
 from learning import one_thread as one_thread

@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_python_sessions_print_what_they_show(name: str) -> None:
-    # Without the fences, which would be read as expected output.
+    # Without the code fences, which would be read as expected output.
     text = re.sub(r"^```.*$", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     assert len(test.examples) > 5
@@ -40,7 +40,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     ran = 0
     for command in commands():
         words = shlex.split(command)
-        if words[0] == "make":  # this very run; that the target exists is all that is left to see
+        if words[0] == "make":  # that would be this very run; only check that the target exists
             done = subprocess.run(
                 ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, timeout=60
             )
@@ -48,7 +48,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
             done = subprocess.run(
                 [BIN / words[0], *words[1:]],
                 cwd=tmp_path,
-                stdin=subprocess.DEVNULL,  # an engine leaves at the end of its input
+                stdin=subprocess.DEVNULL,  # an engine exits at the end of its input
                 capture_output=True,
                 timeout=60,
             )

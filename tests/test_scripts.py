@@ -1,4 +1,4 @@
-"""Scripts and examples run as they say."""
+"""Scripts and examples run as documented."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the set-up promises: one clear line where the machine lacks something, and nothing built twice."""
+"""What the set-up promises: one clear line if the machine lacks something, and nothing is built twice."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-# These tests may themselves run under make, whose variables would reach the inner one.
+# These tests may themselves run under make, whose variables would reach the inner make.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
 
 
@@ -22,7 +22,7 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def fake_python(folder: Path, version: str) -> str:
-    """A command that answers as an old Python would."""
+    """Return a command that answers like an old Python."""
     path = folder / f"python{version}"
     path.write_text("#!/bin/sh\nexit 1\n")
     path.chmod(0o755)

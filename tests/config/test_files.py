@@ -1,4 +1,4 @@
-"""Configs from files and overrides: what they mean, what is refused and where, that they come back equal."""
+"""Configs from files and overrides: what they mean, what is rejected and where, and the round trip."""
 
 import re
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_an_older_name_means_the_same(tmp_path: Path, older: str, today: str, va
     assert getattr(expected.training.parallel, today) == value
     assert load_config(file) == expected
     assert load_config(None, [f"{room}.{older}={value}", f"{room}.num_workers=2"]) == expected
-    # An override counts over the file, whichever name each of them uses.
+    # An override takes precedence over the file, whichever name each of them uses.
     for name in (older, today):
         assert getattr(load_config(file, [f"{room}.{name}=9"]).training.parallel, today) == 9
     file = written(tmp_path, f"training: {{parallel: {{{today}: 5}}}}\n")
@@ -211,7 +211,7 @@ def test_all_mistakes_of_file_and_overrides_come_at_once(tmp_path: Path) -> None
     ]
 
 
-# Values for some settings of every kind; text with everything that YAML could take for something else.
+# Values for settings of every kind; text with everything YAML could mistake for something else.
 WORDS = st.sampled_from(
     ["null", "~", "off", "1e3", "0x10", "2026-01-01", "<<", "=", "- a", "a: b", "#", "'", " a "]
 )
@@ -239,7 +239,7 @@ CHANGES = st.fixed_dictionaries({}, optional=VALUES)
 
 
 def changed(changes: dict[str, Any]) -> AppConfig:
-    """The defaults with some settings assigned one by one: the long way to what a deep merge does."""
+    """Return the defaults with some settings assigned one by one: the long way to a deep merge."""
     config = AppConfig()
     for path, value in changes.items():
         *names, last = path.split(".")
@@ -269,7 +269,7 @@ def test_a_config_comes_back_equal_from_its_yaml(
     config = changed(changes)
     path = written(tmp_path_factory.getbasetemp(), to_yaml(config))
     assert load_config(path) == config
-    # Other readers of YAML understand it too.
+    # Other YAML readers understand it too.
     assert AppConfig.model_validate(yaml.safe_load(to_yaml(config))) == config
 
 

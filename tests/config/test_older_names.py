@@ -1,4 +1,4 @@
-"""Settings of earlier versions: what today's can say loads, else the error says what to write."""
+"""Settings of earlier versions: they load if today's can express them, else the error says what to write."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from keisei.config.files import differences, load_config, to_yaml
 from keisei.config.older_names import CONSTANTS
 from keisei.config.schema import AppConfig
 
-# What a checkpoint of an earlier version holds besides today's settings.
+# Settings in a checkpoint of an earlier version that no longer exist.
 OLD_DEFAULTS: dict[str, dict[str, Any]] = {
     "env": {"late_start_plies": 12, "late_start_pool": 512},
     "training": {
@@ -32,7 +32,7 @@ GONE = {"run": ("numerics", "loggers"), "training": ("schedule",)}
 
 
 def stored(**changes: dict[str, Any]) -> dict[str, Any]:
-    """The config as an earlier version dumped it: all of its settings, some of them changed."""
+    """Return a config as an earlier version dumped it: all its settings, some of them changed."""
     data = AppConfig().model_dump(mode="json")
     for room, older in OLD_DEFAULTS.items():
         for name in GONE.get(room, ()):
@@ -73,7 +73,7 @@ def test_the_data_is_not_changed_by_reading_it() -> None:
         ("float32", "on", "off", "float32+channels_last"),
         ("bfloat16", "off", "on", "bfloat16+compile"),
         ("bfloat16", "on", "on", "bfloat16+channels_last+compile"),
-        # Nearest only: the formats that such a run has measured are in its checkpoints.
+        # Only the nearest: the formats such a run measured are in its checkpoints.
         ("float32", "auto", "off", "float32"),
         ("float32", "on", "auto", "float32+channels_last"),
         ("auto", "off", "on", "auto+compile"),

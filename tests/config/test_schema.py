@@ -1,4 +1,4 @@
-"""The schema: what it refuses and in which words; a value assigned later is refused where it is used."""
+"""The schema: what it rejects, and with which message; a value assigned later is rejected when used."""
 
 import pickle
 import re
@@ -182,7 +182,7 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
 
 
 def test_a_default_is_not_blamed_for_a_value_that_was_refused() -> None:
-    # With the default of 64 games 1000 steps would not do; who gave 0 games hears of that alone.
+    # 1000 steps would not fit the default of 64 games, but only the 0 games are reported.
     data = {"training": {"games": 0, "steps_per_epoch": 1000, "minibatch_size": 100}}
     assert problems(AppConfig, data) == ["training.games: given 0, expected a whole number >= 1, <= 100000"]
 

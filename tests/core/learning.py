@@ -1,4 +1,4 @@
-"""What the tests of the learner share: small networks that are not near their beginning, positions, moves."""
+"""Shared by the learner's tests: small networks far from their initial weights, positions, moves."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +31,7 @@ Packed = npt.NDArray[np.uint8]
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """So that sums are always made in the same order, and other tests keep their core."""
+    """Use one thread, so that sums are always in the same order and other tests keep their core."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -41,7 +41,7 @@ def one_thread() -> Iterator[None]:
 def small_config(
     model: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **training: Any
 ) -> AppConfig:
-    """A small network on one thread, with 64 moves to an update, whatever the package's defaults."""
+    """Return a config of a small network on one thread, 64 moves per update, whatever the defaults."""
     plain = {"learning_rate_floor": 0.2, "material_reward": 0.0}
     return AppConfig.model_validate(
         {
@@ -54,7 +54,7 @@ def small_config(
 
 
 def small_agent(config: AppConfig | None = None, numerics: Numerics | None = None) -> PPOAgent:
-    """An agent whose policy is far from uniform and whose values differ."""
+    """Return an agent whose policy is far from uniform and whose values differ."""
     config = config or small_config()
     network = model_factory(config.model, seed=config.run.seed)
     shake(network)
@@ -62,7 +62,7 @@ def small_agent(config: AppConfig | None = None, numerics: Numerics | None = Non
 
 
 def shake(network: nn.Module, scale: float = 0.1, seed: int = 3) -> None:
-    """Move every weight, the same way for the same seed: a new network is too plain to test anything with."""
+    """Shift every weight, the same way for the same seed: a new network is too uniform to test with."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -70,21 +70,21 @@ def shake(network: nn.Module, scale: float = 0.1, seed: int = 3) -> None:
 
 
 def positions(count: int, seed: int = 0) -> Packed:
-    """Positions of random games, half of them with White to move; then one with 593 moves and one with 1."""
+    """Return positions of random games, half with White to move, then one with 593 moves and one with 1."""
     found = [encoding.pack([game]) for game in random_play(seed, 4 * count) if game.legal_moves()]
     chosen = np.concatenate(found)[np.linspace(0, len(found) - 1, count).astype(int)]
     return np.concatenate([chosen, encoding.pack_sfens([MOST_MOVES, ONE_MOVE])])
 
 
 def random_moves(packed: Packed, seed: int = 0) -> npt.NDArray[np.int32]:
-    """One legal action in each position."""
+    """Return one legal action in each position."""
     offsets, actions = encoding.legal_actions(packed)
     chances = np.random.default_rng(seed).random(len(packed))
     return actions[offsets[:-1] + (chances * np.diff(offsets)).astype(np.int32)]
 
 
 def made_up_segment(packed: Packed, streams: int, seed: int = 0) -> Segment:
-    """Legal moves in real positions, with numbers as they might be; nothing else fits together."""
+    """Return legal moves in real positions with plausible numbers, otherwise unrelated."""
     random = np.random.default_rng(seed)
     steps = len(packed) // streams
     packed = packed[: steps * streams]
@@ -107,12 +107,12 @@ def buffer_of(*segments: Segment, gamma: float = 0.99, gae_lambda: float = 0.9) 
 
 
 def played_segment(policy: NetworkPolicy, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
-    """What a policy plays against itself."""
+    """Return what a policy plays against itself."""
     return SelfPlay.begin(policy.config.env, games=games, seed=seed).rollout(policy, steps).segment
 
 
 def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Tensor, dict[str, float]]:
-    """The agent's loss for a minibatch with the weights as they are, and its metrics."""
+    """Return the agent's loss for a minibatch with its current weights, and the metrics."""
     decoded = Positions.of_packed(batch.packed)
     legal = LegalMoves.of(decoded, np.asarray(agent.network.logit_of_action), agent.device)
     columns = [int(np.flatnonzero(decoded.legal(i) == action)[0]) for i, action in enumerate(batch.actions)]

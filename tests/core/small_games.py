@@ -1,6 +1,6 @@
-"""Nim and tic-tac-toe, many at once, for the learner that plays shogi; and their perfect solutions.
+"""Nim and tic-tac-toe, many at once, for the shogi learner; and their perfect solutions.
 
-A position is a packed row that its mover sees. Everything is uint8 rows in and plain arrays out, as with
+A position is a packed row from its mover's view. Everything is uint8 rows in and plain arrays out, as in
 keisei.shogi.vector.
 """
 
@@ -21,7 +21,7 @@ State = tuple[int, ...]
 
 
 class SmallGame(ABC):
-    """The rules of a game: positions are uint8 rows, as the mover sees them."""
+    """The rules of a game: positions are uint8 rows, from the mover's view."""
 
     actions: int
     inputs: int
@@ -48,7 +48,7 @@ class SmallGame(ABC):
 
 
 class Nim(SmallGame):
-    """Three heaps; who takes the last stone wins. Games begin from heaps of any size."""
+    """Three heaps; whoever takes the last stone wins. Games start from heaps of any size."""
 
     heaps = (3, 4, 5)
     actions = 15  # heap * 5 + stones taken - 1
@@ -82,7 +82,7 @@ LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 class TicTacToe(SmallGame):
     """Three in a row; 9 squares of the mover's marks and 9 of the opponent's.
 
-    Games begin with up to 5 random moves, so that there is something to learn in every position.
+    Games start with up to 5 random moves, so that there is something to learn in every position.
     """
 
     actions = 9
@@ -115,14 +115,14 @@ class TicTacToe(SmallGame):
 
 
 class Solver:
-    """Perfect play by looking at everything."""
+    """Perfect play by exhaustive search."""
 
     def __init__(self, game: SmallGame) -> None:
         self.game = game
         self._values: dict[State, int] = {}
 
     def moves(self, state: State) -> list[tuple[int, State, int, bool]]:
-        """(action, position after it, the mover's reward, over) of each legal move."""
+        """Return (action, position after it, the mover's reward, over) for each legal move."""
         actions = np.flatnonzero(self.game.legal(np.array([state], np.uint8))[0]).astype(np.int32)
         rows = np.repeat(np.array([state], np.uint8), len(actions), 0)
         after, rewards, over = self.game.play(rows, actions)
@@ -132,19 +132,19 @@ class Solver:
         ]
 
     def value(self, state: State) -> int:
-        """What a position is worth for its mover against a perfect opponent: 1, 0 or -1."""
+        """Return a position's value for its mover against a perfect opponent: 1, 0 or -1."""
         if state not in self._values:
             self._values[state] = max(self.worth(move) for move in self.moves(state))
         return self._values[state]
 
     def worth(self, move: tuple[int, State, int, bool]) -> int:
-        """What a move is worth for who makes it."""
+        """Return a move's value for its mover."""
         _, after, reward, over = move
         return reward if over else -self.value(after)
 
 
 class SmallNetwork(nn.Module):
-    """One hidden layer, with the attributes of a network that an agent can use."""
+    """One hidden layer, with the attributes that an agent needs of a network."""
 
     def __init__(self, game: SmallGame, hidden: int, seed: int) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class SmallNetwork(nn.Module):
 
 
 class SmallSelfPlay:
-    """A policy against itself in many games side by side, as keisei.core.self_play does it for shogi."""
+    """A policy playing itself in many games side by side, as keisei.core.self_play does for shogi."""
 
     def __init__(self, game: SmallGame, count: int, seed: int) -> None:
         self.game, self._random, self._seed = game, np.random.default_rng(seed), seed

@@ -29,8 +29,8 @@ def flags(*numbers: int) -> npt.NDArray[np.bool_]:
 
 
 def test_a_game_and_the_beginning_of_the_next_worked_by_hand() -> None:
-    # gamma 0.5, lambda 0.5, so what follows counts -0.25. Moves 0, 1, 2 are a game that its last mover wins;
-    # moves 3 and 4 begin the next one, which goes on from a position of value 0.25.
+    # gamma 0.5, lambda 0.5, so the next advantage counts -0.25. Moves 0, 1, 2 are a game its last mover wins;
+    # moves 3 and 4 start the next one, which continues from a position of value 0.25.
     #   move 4: delta = 0 - 0.5*0.25   - 0.5   = -0.625   A = -0.625
     #   move 3: delta = 0 - 0.5*0.5    - 0.125 = -0.375   A = -0.375 - 0.25*-0.625   = -0.21875
     #   move 2: delta = 1              - 0.75  =  0.25    A =  0.25, whatever the next game is like
@@ -80,7 +80,7 @@ def test_without_values_a_win_echoes_back_with_changing_sign() -> None:
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[Numbers, Numbers, npt.NDArray[np.bool_], Numbers]:
-    """Rewards, values, ends and bootstraps; a bootstrap that is not to be used is NaN."""
+    """Return rewards, values, ends and bootstraps; a bootstrap that must not be used is NaN."""
     shape = (draw(st.integers(1, 9)), draw(st.integers(1, 4)))
     floats = st.floats(-1, 1, width=32)
     rewards, values = (draw(arrays(np.float32, shape, elements=floats)) for _ in range(2))
@@ -90,13 +90,13 @@ def streams(draw: st.DrawFn) -> tuple[Numbers, Numbers, npt.NDArray[np.bool_], N
 
 
 def games_of(ended: npt.NDArray[np.bool_]) -> list[range]:
-    """The moves of each game of one stream; the last game may be cut."""
+    """Return the moves of each game in a stream; the last game may be incomplete."""
     starts = [0, *(np.flatnonzero(ended) + 1).tolist(), len(ended)]
     return [range(first, last) for first, last in pairwise(starts) if first < last]
 
 
 def deltas(rewards: Numbers, values: Numbers, *, over: bool, bootstrap: float, gamma: float) -> list[float]:
-    """r_k - gamma V(s_{k+1}) - V(s_k) of one game or the part of it that was played."""
+    """Return r_k - gamma V(s_{k+1}) - V(s_k) of a game, or of the part that was played."""
     follow = [*values[1:].tolist(), 0.0 if over else bootstrap]
     return [
         float(reward) - gamma * after - float(value)
@@ -188,7 +188,7 @@ def test_no_stream_and_no_game_knows_of_another(
 
 
 def play(start: str, line: str) -> tuple[Numbers, npt.NDArray[np.bool_], list[Color], Color | None]:
-    """Rewards [T, 1], ends [T, 1], the mover of each move and the winner of a game played to its end."""
+    """Return rewards [T, 1], ends [T, 1], the mover of each move and the winner of a finished game."""
     games, batch = VectorGames(1, starts=[start]), Batch.empty(1)
     rewards, ended, movers, winner = [], [], [], None
     for usi in line.split():

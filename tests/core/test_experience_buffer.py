@@ -17,7 +17,7 @@ FIELDS = ("packed", "actions", "log_probs", "values", "advantages", "returns")
 
 
 def numbered_segment(steps: int, streams: int, first: int = 0, width: int = 5) -> Segment:
-    """Every move is told by its action, and every field of it differs."""
+    """Return a segment in which actions identify the moves, and every field differs."""
     segment = Segment.empty(SegmentShape(steps, streams, width))
     actions = np.arange(first, first + steps * streams).reshape(steps, streams)
     random = np.random.default_rng(first + 1)
@@ -49,7 +49,7 @@ def add_singly(buffer: ExperienceBuffer, segment: Segment, stream: int) -> None:
 
 
 def expected_moves(*segments: Segment) -> dict[int, tuple[object, ...]]:
-    """All fields of each move, by its action."""
+    """Return all fields of each move, by its action."""
     moves = {}
     for s in segments:
         advantages, returns = advantages_and_returns(
@@ -117,7 +117,7 @@ def test_segments_of_any_sizes_come_together() -> None:
     assert len(together) == 12 + 1 + 14
     moves = together.all()
     assert moves.packed.shape == (27, 5)
-    assert moves.actions.tolist() == [*range(12), 100, *range(200, 214)], "in the order in which they came"
+    assert moves.actions.tolist() == [*range(12), 100, *range(200, 214)], "in the order they were added"
     assert dict(moves_of([moves])) == expected_moves(*segments)
     assert len(other) == 15
     assert dict(moves_of([other.all()])) == expected_moves(*segments[1:])

@@ -1,4 +1,4 @@
-"""Random numbers by key: what they are, and that nothing of the key shows in them."""
+"""Random numbers by key: their values, and that they show no trace of the key."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ def one(seed: int, number: int, ply: int) -> float:
 
 
 def splitmix_uniform(seed: int, number: int, ply: int) -> float:
-    """The same in Python's own integers: splitmix64's finaliser over seed, number and ply in turn."""
+    """Compute the same in Python's integers: splitmix64's finaliser over seed, number and ply in turn."""
     golden, word = 0x9E3779B97F4A7C15, 2**64
 
     def mixed(z: int) -> int:
@@ -28,7 +28,7 @@ def splitmix_uniform(seed: int, number: int, ply: int) -> float:
     return float(key >> 11) / 2**53
 
 
-# A checkpoint that is resumed, and a worker on another machine, must draw these again.
+# A resumed checkpoint, and a worker on another machine, must draw these again.
 GOLDEN = {
     (0, 0, 0): 0.9840321660442114,
     (1, 0, 0): 0.42946255706619074,

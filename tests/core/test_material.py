@@ -13,7 +13,7 @@ from keisei.shogi.encoding import pack, pack_sfens
 WORTH = {"P": 1, "L": 3, "N": 4, "S": 5, "G": 6, "B": 8, "R": 10, "K": 0}
 WORTH |= {"+P": 7, "+L": 6, "+N": 6, "+S": 6, "+B": 10, "+R": 12}
 SQUARES = [f"{file}{rank}" for file in range(1, 10) for rank in "abcdefghi"]
-# An even game, and full hands with promotions at hand.
+# An even game, and one with full hands and promotions available.
 STARTS = [
     None,
     "4k4/P8/1N7/9/4b4/4R4/9/7p1/4K4 b RBGS2N2L5Pgs2l5p 1",
@@ -22,7 +22,7 @@ STARTS = [
 
 
 def counted(game: ShogiGame, color: Color) -> int:
-    """What that side has, less what the other has."""
+    """Return that side's material, less the other's."""
     balance = 0
     for square in SQUARES:
         piece = game.piece_at(square)
@@ -91,6 +91,6 @@ def test_the_move_that_ends_a_game_gains_nothing_and_streams_are_apart() -> None
     assert material_gains(segment).tolist() == [[0, 0], [0, 0]]
     segment.ended[:] = False
     assert material_gains(segment).tolist() == [[0, 16], [0, 0]]
-    segment.after[1] = third  # for White, to whom it is now the turn, -26 would be a loss of White's
+    segment.after[1] = third  # White is to move now, so -26 would be White's loss
     segment.ended[1, 0] = True
     assert material_gains(segment).tolist() == [[0, 16], [0, 16]]

@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_weights_and_torch_is_left_alone(kind: dict
         # stem 46*32*9 + 32; 3 blocks of 2*(32*32*9) + 4*32; norm 64; policy 32*27 + 27; value 64*64 + 64,
         # norm 128, 65
         ({}, 13_280 + 3 * 18_560 + 64 + 891 + 4_160 + 128 + 65),
-        # and in each block 32*8 + 8 and 8*32 + 32
+        # plus 32*8 + 8 and 8*32 + 32 in each block
         ({"se_ratio": 0.25}, 13_280 + 3 * (18_560 + 552) + 64 + 891 + 4_160 + 128 + 65),
         # a policy of 32*8 + 8 and 648*13527 + 13527
         ({"policy_head": "linear"}, 13_280 + 3 * 18_560 + 64 + 264 + 8_779_023 + 4_160 + 128 + 65),
@@ -107,7 +107,7 @@ def test_it_is_the_same_function_for_any_batch_and_in_both_modes(kind: dict[str,
 
 
 def turned(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The same positions with colours and directions exchanged."""
+    """Return the same positions with colours and directions swapped."""
     result = packed.copy()
     before, after = packed.view(encoding.PACKED)[:, 0], result.view(encoding.PACKED)[:, 0]
     board = before["board"][:, ::-1]
@@ -143,7 +143,7 @@ def test_squeeze_and_excitation_looks_at_the_whole_board() -> None:
     inputs[1, :, 0, 0] += 3
     for kind, far in (({"se_ratio": 0.5}, True), ({}, False)):
         block = shaken({**kind, "blocks": 1}).blocks[0]
-        block.norm1 = block.norm2 = torch.nn.Identity()  # which look at the whole board, too
+        block.norm1 = block.norm2 = torch.nn.Identity()  # which look at the whole board too
         with torch.no_grad():
             first, second = block(inputs)
         assert torch.equal(first[:, 8, 8], second[:, 8, 8]) != far

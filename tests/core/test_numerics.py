@@ -1,4 +1,4 @@
-"""Numeric formats: chosen by measuring, which leaves no trace, and close to each other in their results."""
+"""Numeric formats: chosen by measuring, which leaves no trace, and with similar results."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""PhaseClock: all the time is in one phase or another, and none of it in two."""
+"""PhaseClock: all time is in some phase, and none of it in two."""
 
 import time
 
@@ -8,7 +8,7 @@ from keisei.core.phase_clock import PhaseClock
 
 
 class Hands:
-    """A clock that stands still unless it is moved."""
+    """A clock that stands still until it is moved."""
 
     def __init__(self) -> None:
         self.now = 100.0

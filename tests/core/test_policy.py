@@ -1,4 +1,4 @@
-"""NetworkPolicy: it plays as the agent with its weights does, and takes no weights of another network."""
+"""NetworkPolicy: it plays like the agent with the same weights, and rejects weights of another network."""
 
 import numpy as np
 import pytest

@@ -125,7 +125,7 @@ def test_the_labels_are_those_of_the_reference() -> None:
         ("4e3c+", 19 * 81 + 24),
         ("P*5e", 20 * 81 + 40),
         ("R*1i", 26 * 81 + 80),
-        ("3g2i", NO_LABEL),  # no knight jumps back
+        ("3g2i", NO_LABEL),  # knights do not jump backwards
         ("9a1b", NO_LABEL),
     ],
 )
@@ -145,7 +145,7 @@ def test_the_labels_are_those_of_another_engine() -> None:
             plane, square = divmod(policy.move_label(action.usi(side), color), 81)
             if plane >= 20:
                 plane = 20 + "PLNSGBR".index("PLNSBRG"[plane - 20])
-            file, rank = divmod(square, 9)  # it counts the squares down the files, from the right
+            file, rank = divmod(square, 9)  # it numbers the squares down the files, from the right
             assert ACTION_LABELS[index] == plane * 81 + rank * 9 + 8 - file, action
 
 
@@ -158,7 +158,7 @@ def test_legal_moves_have_labels_and_share_none(mapper: PolicyOutputMapper) -> N
 
 
 def squares_between(action: Action) -> set[int]:
-    """The squares strictly between origin and target, which are on one line."""
+    """Return the squares strictly between origin and target, which are on one line."""
     assert action.origin is not None
     (row, column), (last_row, last_column) = divmod(action.origin, 9), divmod(action.target, 9)
     steps = max(abs(last_row - row), abs(last_column - column))
@@ -168,7 +168,7 @@ def squares_between(action: Action) -> set[int]:
 
 
 def test_no_two_actions_of_a_label_can_be_legal_at_once() -> None:
-    """Of two origins the nearer one is in the way of the farther, and what jumps is alone with its label."""
+    """Of two origins the nearer blocks the farther, and a jump's label has only one origin."""
     sharing: dict[int, list[Action]] = defaultdict(list)
     for action, label in zip(EVERY_ACTION, ACTION_LABELS.tolist(), strict=True):
         if label != NO_LABEL:

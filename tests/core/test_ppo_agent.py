@@ -1,4 +1,4 @@
-"""PPOAgent: it starts from what it played with, learns the same twice, and survives what is not finite."""
+"""PPOAgent: it starts from the policy it played with, learns reproducibly, and survives NaN and infinity."""
 
 from collections.abc import Mapping
 
@@ -36,12 +36,12 @@ def weights(agent: PPOAgent) -> dict[str, bytes]:
 
 
 def train(agent: PPOAgent, updates: range) -> list[Mapping[str, float]]:
-    """Some updates, each on what its weights have played."""
+    """Make some updates, each on what the current weights have played."""
     return [agent.learn(collect(agent, seed=update), progress=update / 10) for update in updates]
 
 
 def spoilt(value: float, moves: int = 64) -> ExperienceBuffer:
-    """Moves of which one had such a reward, in a game of its own."""
+    """Return moves, one of which had this reward in a game to itself."""
     segment = made_up_segment(positions(moves - 2), 1)
     segment.ended[:] = True
     segment.rewards[moves // 2] = value
@@ -64,7 +64,7 @@ def spoilt(value: float, moves: int = 64) -> ExperienceBuffer:
 def test_learning_starts_from_the_policy_that_has_played(
     model: dict[str, object], channels_last: bool
 ) -> None:
-    """Before the first step nothing has changed, so a difference would be one of two computations."""
+    """Before the first step nothing has changed, so any difference would come from the computation."""
     config = small_config(model, steps_per_epoch=60, games=6, minibatch_size=60, learning_rate=3e-3)
     agent = small_agent(config, Numerics(channels_last=channels_last))
     for update in range(3):
@@ -131,7 +131,7 @@ def test_the_orders_of_two_updates_have_nothing_in_common() -> None:
     config = small_config(steps_per_epoch=256, minibatch_size=256, ppo_epochs=2)
     agent = PPOAgent(config, decode=decode, numerics=Numerics())
     segment = made_up_segment(positions(254), 1)
-    segment.packed.view(encoding.PACKED)["ply"] = np.arange(256)[:, None, None]  # so that they are told apart
+    segment.packed.view(encoding.PACKED)["ply"] = np.arange(256)[:, None, None]  # to tell them apart
     for _ in range(2):
         agent.learn(buffer_of(segment))
     assert len(orders) == 4
@@ -167,7 +167,7 @@ def test_an_update_ends_when_the_policy_has_gone_too_far() -> None:
     held = small_agent(small_config(ppo_epochs=9, learning_rate=0.01, target_kl=0.001))
     metrics = held.learn(buffer)
     assert metrics["update/early_stop"] == 1
-    assert 1 < metrics["update/minibatches"] <= 4, "in the first epoch, and then there is no other"
+    assert 1 < metrics["update/minibatches"] <= 4, "in the first epoch, with no other after it"
     assert weights(held) != weights(free)
 
 
@@ -222,7 +222,7 @@ def test_the_explained_variance_is_that_of_the_returns_by_the_values() -> None:
     assert agent.learn(buffer_of(segment))["value/explained_variance"] == 0
 
 
-# ------------------------------------------------------------------------ what is not finite
+# ------------------------------------------------------------------------ NaN and infinity
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -1,7 +1,7 @@
 """PPO's loss and its gradients against a plain dense implementation, written from the paper.
 
-Schulman et al., 2017, equations 7 and 9. It shares nothing with the agent but the network: the softmax is
-over all 13,527 actions, in float64.
+Schulman et al., 2017, equations 7 and 9. It shares only the network with the agent: the softmax is over all
+13,527 actions, in float64.
 """
 
 import copy
@@ -27,7 +27,7 @@ ENTROPY_COEF = 0.03
 def dense_loss(
     network: nn.Module, batch: Minibatch, training: TrainingConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """The loss to be minimised, and its parts."""
+    """Return the loss to be minimised, and its parts."""
     mask = torch.from_numpy(encoding.legal_mask(batch.packed))
     labels, values = network(torch.from_numpy(encoding.planes(batch.packed)).double())
     logits = labels[:, torch.from_numpy(np.asarray(network.logit_of_action))]
@@ -67,7 +67,7 @@ def dense_loss(
 
 
 def log_probs_of(agent: PPOAgent, segment: Segment) -> npt.NDArray[np.float32]:
-    """What the agent thinks of the moves of a segment of one stream."""
+    """Return the agent's log-probabilities of the moves of a one-stream segment."""
     packed = segment.packed[:, 0]
     mask = torch.from_numpy(encoding.legal_mask(packed))
     with torch.no_grad():
@@ -79,7 +79,7 @@ def log_probs_of(agent: PPOAgent, segment: Segment) -> npt.NDArray[np.float32]:
 
 
 def off_policy_buffer(agent: PPOAgent, rows: int = 30) -> ExperienceBuffer:
-    """Moves whose old probabilities, values and advantages put them on every side of every clipping."""
+    """Return moves whose old probabilities, values and advantages cover both sides of every clip."""
     packed = positions(rows)
     segment = made_up_segment(packed, 1, seed=4)
     random = np.random.default_rng(9)

@@ -1,4 +1,4 @@
-"""Schedules: where they begin, where they end, and how they fall."""
+"""Schedules: where they start, where they end, and how they fall."""
 
 from typing import Literal, get_args
 

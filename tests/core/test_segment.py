@@ -1,4 +1,4 @@
-"""Segment: its arrays lie in one memory, one after the other, and its shape says how large that is."""
+"""Segment: its arrays lie one after another in one block of memory, whose size the shape gives."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_every_array_has_its_own_aligned_part_of_the_memory(shape: SegmentShape)
         assert array.flags.aligned
         array.view(np.uint8)[...] = number
     for number, array in enumerate(arrays, 1):
-        assert (array.view(np.uint8) == number).all(), "another array lies there too"
+        assert (array.view(np.uint8) == number).all(), "it overlaps another array"
         assert memory.count(number) == array.nbytes
     assert bytes(memory[shape.nbytes :]) == bytes(3)
 

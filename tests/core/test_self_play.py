@@ -1,4 +1,4 @@
-"""SelfPlay: what is collected is what was played, by the weights that there were, and it can be saved."""
+"""SelfPlay: what it collects is what was played, with the weights of the time, and it can be saved."""
 
 import json
 from typing import Any
@@ -22,13 +22,13 @@ from keisei.shogi.vector import FinishedGame, VectorGames
 
 FIELDS = Segment.__slots__
 MAX_MOVES = 44
-# Games of every kind and end; in the last two every sixth move or so mates.
+# Games of every kind, with every kind of end; in the last two every sixth move or so mates.
 BEGINNINGS = [*STARTS, "8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
 
 
 @pytest.fixture(scope="module")
 def agent() -> PPOAgent:
-    """A small network with a policy of its own."""
+    """Return a small network with a distinctive policy."""
     model = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
     made = PPOAgent(AppConfig.model_validate({"model": model}), numerics=Numerics())
     generator = torch.Generator().manual_seed(3)
@@ -60,7 +60,7 @@ def self_play(
 
 
 def contents(collected: Collected) -> list[object]:
-    """All that a rollout brings, to be compared."""
+    """Return everything a rollout collected, for comparison."""
     arrays = [getattr(collected.segment, name).tobytes() for name in FIELDS]
     return [*arrays, [facts(game) for game in collected.finished]]
 
@@ -79,7 +79,7 @@ class Replay:
         self.game, self.slot = play.games.game(slot), slot
 
     def follow(self, segment: Segment, t: int) -> bool:
-        """Play the t-th action, compare all that was collected of it; return whether the game ended."""
+        """Play the t-th action, check what was collected about it, and return whether the game ended."""
         game, at = self.game, (t, self.slot)
         assert np.array_equal(segment.packed[at], encoding.pack([game])[0])
         mover, move = game.turn, encoding.move_of(int(segment.actions[at]), game.turn)

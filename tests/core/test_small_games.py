@@ -1,4 +1,4 @@
-"""The learner of shogi on games whose solutions are known: it finds them, for both sides."""
+"""The shogi learner on games with known solutions: it finds them, for both sides."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,12 @@ from keisei.core.advantages import Floats
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 
-# For each game: weight of the entropy, learning rate, width and updates of 1,024 moves. Seconds on one core.
+# For each game: entropy coefficient, learning rate, width and updates of 1,024 moves. Seconds on one core.
 SETTINGS = {Nim: (0.3, 0.01, 64, 75), TicTacToe: (0.1, 0.005, 128, 120)}
 
 
 def train(game: SmallGame) -> PPOAgent:
-    """An agent that has played against itself from nothing, with the learner of shogi."""
+    """Return an agent trained from scratch by self-play, with the shogi learner."""
     entropy_coef, learning_rate, width, updates = SETTINGS[type(game)]
     config = small_config(
         games=64,
@@ -37,14 +37,14 @@ def train(game: SmallGame) -> PPOAgent:
 
 
 def greedy(agent: PPOAgent, game: SmallGame, states: list[State]) -> dict[State, int]:
-    """The most probable move in each position."""
+    """Return the most probable move in each position."""
     rows = np.array(states, np.uint8)
     choice = agent.select_action(game.decode(rows), np.zeros(len(rows)), temperature=0)
     return dict(zip(states, choice.actions.tolist(), strict=True))
 
 
 def wrong_nim_moves(agent: PPOAgent) -> list[State]:
-    """The won positions of Nim in which the agent's move does not win."""
+    """Return the won Nim positions in which the agent's move does not win."""
     solver = Solver(Nim())
     states = [s for s in np.ndindex(4, 5, 6) if any(s) and solver.value(s) == 1]
     assert states == [s for s in np.ndindex(4, 5, 6) if s[0] ^ s[1] ^ s[2]], "the theory of Nim"
@@ -57,7 +57,7 @@ def wrong_nim_moves(agent: PPOAgent) -> list[State]:
 
 
 def lost_games(agent: PPOAgent, solver: Solver, agent_begins: bool) -> tuple[int, int]:
-    """(lost, all) games from the start, one for each way in which an opponent can play against the agent."""
+    """Return (lost, all) games from the start, one for each way an opponent can play against the agent."""
     start: State = (0,) * 18
     layer, agents_turn, lost, ends = [start], agent_begins, 0, 0
     while layer:
@@ -97,7 +97,7 @@ def as_if_alone(
     gamma: float,
     gae_lambda: float,
 ) -> tuple[Floats, Floats]:
-    """The usual advantages of a single player, to whom the next position is his own again."""
+    """Compute the usual single-player advantages, where the next position is the same player's."""
     advantages, following, after = np.zeros_like(values), np.zeros_like(bootstrap), bootstrap
     for t in reversed(range(len(rewards))):
         goes_on = np.where(ended[t], 0, 1).astype(np.float32)
@@ -108,7 +108,7 @@ def as_if_alone(
 
 
 def test_a_learner_that_forgets_its_opponent_learns_neither(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the two tests above would notice a wrong sign."""
+    """This shows that the two tests above would notice a wrong sign."""
     monkeypatch.setattr(experience_buffer, "advantages_and_returns", as_if_alone)
     assert len(wrong_nim_moves(train(Nim()))) > 20
     agent, solver = train(TicTacToe()), Solver(TicTacToe())

@@ -1,4 +1,4 @@
-"""The policy over the legal moves: the same as a dense masked softmax, and how a move is drawn from it."""
+"""The policy over the legal moves: equal to a dense masked softmax, and how moves are sampled from it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ def logits_of(packed: npt.NDArray[np.uint8], head: str) -> tuple[Tensor, npt.NDA
 def dense_log_probs(
     logits: Tensor, packed: npt.NDArray[np.uint8], logit_of_action: npt.NDArray[np.int64]
 ) -> Tensor:
-    """The masked softmax over all 13,527 actions, minus infinity for the illegal ones: [B, 13527]."""
+    """Return the masked log-softmax over all 13,527 actions, minus infinity if illegal: [B, 13527]."""
     mask = torch.from_numpy(encoding.legal_mask(packed))
     every = logits.double()[:, torch.from_numpy(logit_of_action)]
     return torch.log_softmax(every.masked_fill(~mask, -torch.inf), 1)
@@ -58,7 +58,7 @@ def test_log_probs_and_entropy_are_those_of_the_dense_masked_softmax(head: str) 
     assert {1, 593} <= set(counts.tolist())
     sparse, dense = legal.log_probs(logits), dense_log_probs(logits, packed, logit_of_action)
     spread = sparse[0, : int(counts[0])]
-    assert spread.max() - spread.min() > 0.5, "too even to tell anything"
+    assert spread.max() - spread.min() > 0.5, "too uniform to show anything"
 
     offsets, actions = encoding.legal_actions(packed)
     for i, count in enumerate(counts.tolist()):
@@ -67,7 +67,7 @@ def test_log_probs_and_entropy_are_those_of_the_dense_masked_softmax(head: str) 
     probabilities = dense.exp()
     dense_entropy = -(probabilities * dense.masked_fill(dense == -torch.inf, 0)).sum(1)
     torch.testing.assert_close(entropy(sparse).double(), dense_entropy, atol=2e-6, rtol=1e-6)
-    assert entropy(sparse)[-1] == 0, "there is one move"
+    assert entropy(sparse)[-1] == 0, "there is only one move"
     assert (sparse.exp()[~legal.legal] == 0).all()
 
 
@@ -137,7 +137,7 @@ def test_a_great_temperature_makes_all_moves_equal_and_no_padding() -> None:
     torch.testing.assert_close(log_probs.exp(), torch.tensor([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3]]))
 
 
-# ------------------------------------------------------------------------ drawing a move
+# ------------------------------------------------------------------------ sampling a move
 
 
 def test_moves_are_drawn_as_often_as_they_are_probable() -> None:
@@ -171,12 +171,12 @@ def test_the_first_and_the_last_number_draw_the_first_and_the_last_move() -> Non
 
 
 def test_small_probabilities_add_up() -> None:
-    """In float32 they would be lost beside 1."""
+    """In float32 they would vanish next to 1."""
     weights = np.array([1 - 6e-7, *[1e-9] * 600])
     log_probs = torch.from_numpy(np.log(weights)).float()[None]
     uniforms = 1 - 6e-7 + 1e-9 * (np.arange(10, 600, 10) + 0.5)
     columns = sample(log_probs.expand(len(uniforms), 601), torch.from_numpy(uniforms))
-    # The rounding of the first one's logarithm moves them all by some.
+    # Rounding the first one's logarithm shifts them all a little.
     assert np.diff(columns.numpy()).tolist() == [10] * (len(uniforms) - 1)
 
 

@@ -20,7 +20,7 @@ def tiny(step: int = 7, value: float = 1.5) -> Checkpoint:
 
 
 def assert_same(left: Checkpoint, right: Checkpoint) -> None:
-    """Bit for bit: NaNs compare too."""
+    """Compare bit for bit, NaNs included."""
     assert (left.step, dict(left.blobs), dict(left.state)) == (
         right.step,
         dict(right.blobs),
@@ -39,7 +39,7 @@ def assert_same(left: Checkpoint, right: Checkpoint) -> None:
 
 @contextmanager
 def files_no_longer_than(size: int) -> Iterator[None]:
-    """Make this process unable to write more into a file: a real failure halfway, on any machine."""
+    """Stop this process from writing larger files: a real failure midway, on any machine."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

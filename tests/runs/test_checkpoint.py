@@ -94,7 +94,7 @@ def test_a_replacement_cut_off_between_its_renames_loses_nothing(tmp_path: Path)
 
     old = shutil.copytree(path, tmp_path / "old")
     save_checkpoint(tmp_path, tiny(value=2.0))
-    Path(old).rename(tmp_path / "step_000000000007.replaced")  # and this time cut off after the second
+    Path(old).rename(tmp_path / "step_000000000007.replaced")  # this time interrupted after the second
     assert prune_checkpoints(tmp_path, keep=2) == []
     assert_same(load_checkpoint(path), tiny(value=2.0))
     assert sorted(os.listdir(tmp_path)) == ["step_000000000007", "step_000000000008"]

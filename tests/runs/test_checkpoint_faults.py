@@ -1,4 +1,4 @@
-"""Full disks, read-only disks and kills: what was saved stays, and the error names the place."""
+"""Full disks, read-only disks and kills: what was saved stays, and the error names the path."""
 
 import os
 import random
@@ -26,7 +26,7 @@ from keisei.runs.checkpoint import (
 
 
 def can_mount() -> bool:
-    """Whether this machine lets a test have a small file system of its own."""
+    """Return whether a test can mount its own small file system on this machine."""
     command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
     try:
         return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
@@ -35,7 +35,7 @@ def can_mount() -> bool:
 
 
 def on_a_disk(options: str, place: Path, code: str) -> str:
-    """Run code in a process of its own that has a file system at `place`, and return what it prints."""
+    """Run code in a separate process with its own file system at `place`, and return its output."""
     place.mkdir()
     program = f"""
 import os, subprocess, sys, torch
@@ -81,7 +81,7 @@ def test_a_disk_without_room_is_seen_before_anything_is_written(tmp_path: Path) 
 
 @needs_mount
 def test_a_disk_that_is_full_after_all_leaves_the_old_checkpoint_and_nothing_else(tmp_path: Path) -> None:
-    # Room for the bytes, but for 9 files only: the root, a checkpoint of 5 and a part of the next.
+    # Room for the bytes, but only for 9 files: the root, a checkpoint of 5 and part of the next.
     code = """
     attempt(tiny(1))
     attempt(tiny(2))
@@ -170,7 +170,7 @@ ENDED = (0, -signal.SIGKILL)
 
 
 def read_pair(lines: IO[str]) -> tuple[int, int]:
-    """Step and turn of a checkpoint that was saved, or 0 and how the process ended."""
+    """Return the step and turn of a saved checkpoint, or 0 and the exit code of the process."""
     first, second = lines.readline().split()
     return int(first), int(second)
 
@@ -190,7 +190,7 @@ def test_a_kill_at_any_moment_leaves_the_last_acknowledged_checkpoint_or_a_newer
         for number in range(20):
             savers.stdin.write("one more\n")
             pid = int(savers.stdout.readline())
-            if number % 2 == 0:  # at least one, on however slow a disk
+            if number % 2 == 0:  # at least one, however slow the disk
                 acknowledged = read_pair(savers.stdout)
             time.sleep(moments.uniform(0.0, 0.2))
             os.kill(pid, signal.SIGKILL)

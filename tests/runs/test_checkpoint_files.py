@@ -1,4 +1,4 @@
-"""One checkpoint: the same bits come back, or a refusal by name."""
+"""One checkpoint: the same bits come back, or an error that names the file."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ from keisei.runs.checkpoint import (
 
 
 def seal(path: Path) -> None:
-    """Make the manifest fit whatever the files are now, as a forger would."""
+    """Make the manifest match the files as they are now, as a forger would."""
     files = {name: (path / name).read_bytes() for name in os.listdir(path) if name != "manifest.json"}
     entries = {
         name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()
@@ -43,12 +43,12 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def header(text: bytes) -> bytes:
-    """The beginning of a safetensors file."""
+    """Return the start of a safetensors file."""
     return len(text).to_bytes(8, "little") + text
 
 
 class Bomb:
-    """Unpickled, it makes a file."""
+    """An object that creates a file when unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -98,7 +98,7 @@ def test_every_kind_of_tensor_comes_back_to_the_bit(tmp_path: Path) -> None:
     for group in loaded.tensors.values():
         for tensor in group.values():
             assert tensor.is_contiguous()
-            tensor.zero_()  # memory of its own, that may be written
+            tensor.zero_()  # its own memory, which is writable
     assert image.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -141,7 +141,7 @@ def test_what_would_not_come_back_is_not_written(tmp_path: Path, unfit: Checkpoi
     assert os.listdir(tmp_path) == []
 
 
-# What is refused
+# What is rejected
 
 
 def refused(path: Path, file: str) -> str:
@@ -260,7 +260,7 @@ def test_a_pickle_is_refused_and_never_run(tmp_path: Path, name: str, sealed: bo
         shutil.rmtree(path)
     assert not marker.exists()
     pickle.loads(pickle.dumps(Bomb(marker)))
-    assert marker.exists()  # so the bomb was one
+    assert marker.exists()  # so the bomb was live
 
 
 @pytest.mark.parametrize(

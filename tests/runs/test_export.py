@@ -38,7 +38,7 @@ Outputs = list[npt.NDArray[np.float32]]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs/first, a run of one update."""
+    """Return a folder with runs/first, a run of one update."""
     path = tmp_path_factory.mktemp("export")
     few = ["training.total_timesteps=64", "training.steps_per_epoch=64", "training.minibatch_size=64"]
     train(path, [*few, "run.name=first", "evaluation.every=0", "evaluation.final_games=0"])
@@ -99,7 +99,7 @@ def test_legal_moves_get_the_probabilities_that_the_agent_gives(
     report = export_onnx(checkpoint, tmp_path / "net.onnx")
     positions = Positions.of_packed(played(range(1, 10)))
     priors, values = load_network(checkpoint).policy.evaluate(positions)
-    assert priors.max() > 0.2  # weights that say something
+    assert priors.max() > 0.2  # weights that make a difference
     for first, last in ((0, 1), (1, 3), (0, 9)):
         policy, value = run(report.path, positions.planes[first:last])
         assert policy.dtype == value.dtype == np.float32
@@ -219,7 +219,7 @@ def test_the_command_writes_the_file_and_one_line(folder: Path, trained: Path) -
     assert done.stdout.count("\n") == 1
     missing = keisei("export", "second", cwd=folder)
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert missing.stderr.startswith("keisei: no checkpoint at second: expected a run ")
+    assert missing.stderr.startswith("keisei: no checkpoint at second: expected latest, a run, ")
     assert "keisei export first" in keisei("export", "--help", cwd=folder).stdout
 
 

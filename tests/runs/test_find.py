@@ -1,4 +1,4 @@
-"""One grammar for runs and checkpoints, whether they are to be played or continued."""
+"""One grammar for runs and checkpoints, whether for playing or resuming."""
 
 import json
 import os
