@@ -57,7 +57,7 @@ def find(where: str, directory: Path = Path("runs")) -> Found:
             if _is_run(path):
                 return _of_run(path, wanted)
     raise CheckpointError(
-        f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint's directory"
+        f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint in RUN/{CHECKPOINTS}"
     )
 
 
