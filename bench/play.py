@@ -16,7 +16,7 @@ import torch
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores, keep_freed_memory
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.core.self_play import SelfPlay
 from keisei.evaluation import AlphaBetaPlayer, NetworkPlayer, RandomPlayer, Turn, play_match
 from keisei.runs.checkpoint import save_checkpoint
@@ -41,10 +41,10 @@ def middle_games(count: int, first_ply: int = 40) -> list[ShogiGame]:
     return games
 
 
-def match_with_random(agent: PPOAgent) -> str:
+def match_with_random(policy: NetworkPolicy) -> str:
     """Play the 200 games."""
     begin = time.perf_counter()
-    result = play_match(NetworkPlayer(agent, "network", seed=1, temperature=0.25), RandomPlayer(seed=2))
+    result = play_match(NetworkPlayer(policy, "network", seed=1, temperature=0.25), RandomPlayer(seed=2))
     seconds = time.perf_counter() - begin
     plies = result.mean_length * result.games
     return f"{seconds:.1f} s, {plies / seconds:,.0f} moves/s; {result}"
@@ -60,9 +60,9 @@ def alpha_beta_speed(depth: int, threads: int) -> str:
     return f"{moves / (time.perf_counter() - begin):,.0f} moves/s"
 
 
-def search_speed(agent: PPOAgent, games: int, leaves: int) -> str:
+def search_speed(policy: NetworkPolicy, games: int, leaves: int) -> str:
     """Search this many games at once for a few seconds."""
-    search = Search(middle_games(games), agent.evaluate, settings=SearchSettings(leaves=leaves))
+    search = Search(middle_games(games), policy.evaluate, settings=SearchSettings(leaves=leaves))
     search.run(visits=8)
     before, begin = sum(search.result(i).visits for i in range(games)), time.perf_counter()
     search.run(seconds=4)
@@ -107,14 +107,14 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         path = find_checkpoint(where) if where else untrained(Path(folder))
-        agent = load_network(path).agent
-        print(f"{cores()} cores, {agent.parameters:,} parameters, network on {arguments.threads} thread(s)")
-        print(f"200 games against random    {match_with_random(agent)}", flush=True)
+        policy = load_network(path).policy
+        print(f"{cores()} cores, {policy.parameters:,} parameters, network on {arguments.threads} thread(s)")
+        print(f"200 games against random    {match_with_random(policy)}", flush=True)
         for depth in range(1, 5):
             print(f"alpha-beta, depth {depth}, 1 thread {alpha_beta_speed(depth, 1)}", flush=True)
         print(f"alpha-beta, depth 3, {cores()} threads {alpha_beta_speed(3, cores())}", flush=True)
         for games, leaves in ((1, 8), (1, 16), (32, 2)):
-            rate = search_speed(agent, games, leaves)
+            rate = search_speed(policy, games, leaves)
             print(f"search, games {games}, leaves {leaves}  {rate}", flush=True)
         print(f"USI engine                  {usi_start(path)}")
 

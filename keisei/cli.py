@@ -54,6 +54,9 @@ def perft_command(
     depth: Annotated[int, typer.Argument(min=0, max=100, help="Length of the sequences.")],
     sfen: Annotated[str, typer.Argument(help="SFEN, in quotes.", show_default="start")] = START_SFEN,
     divide: Annotated[bool, typer.Option("--divide", help="One line for each first move.")] = False,
+    kings: Annotated[
+        str, typer.Option(help="Who must have one: both, or defender, as in mate problems.")
+    ] = "both",
 ) -> None:
     """Count the legal move sequences of a length, to check and to time the move generator.
 
@@ -61,14 +64,16 @@ def perft_command(
 
     keisei perft 3 "7lk/9/8S/9/9/9/9/7L1/8K b P 1" --divide
     """
+    if kings not in ("both", "defender"):
+        raise typer.BadParameter(f"--kings is {kings!r}, expected both or defender")
     start = time.perf_counter()
     if divide and depth > 0:
         nodes = 0
-        for move, count in divided_perft(sfen, depth):
+        for move, count in divided_perft(sfen, depth, kings=kings):
             print(f"{move} {count}", flush=True)
             nodes += count
     else:
-        nodes = perft(sfen, depth)
+        nodes = perft(sfen, depth, kings=kings)
     seconds = time.perf_counter() - start
     print(f"depth {depth}: {nodes} nodes in {seconds:.3f} s, {nodes / seconds / 1e6:.1f} million nodes/s")
 

@@ -1,5 +1,6 @@
 #include "attacks.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 namespace keisei {
@@ -26,6 +27,7 @@ Bitboard steps(Color c, Square s, std::initializer_list<Step> moves) {
 
 AttackTables make_tables() {
     AttackTables t{};
+    std::fill_n(&t.direction[0][0], sizeof t.direction, uint8_t(NO_DIRECTION));
     for (int i = 0; i < SQUARES; ++i) {
         const Square s = Square(i);
         t.square[s] = Bitboard::of(s);
@@ -36,7 +38,6 @@ AttackTables make_tables() {
             t.gold[c][s] = steps(c, s, {{-1, -1}, {0, -1}, {1, -1}, {-1, 0}, {1, 0}, {0, 1}});
         }
         t.king[s] = t.silver[BLACK][s] | t.gold[BLACK][s];
-        for (int other = 0; other < SQUARES; ++other) t.direction[s][other] = NO_DIRECTION;
         for (int d = 0; d < 8; ++d) {
             int file = file_of(s), rank = rank_of(s);
             while (on_board(file += DIRECTION_STEP[d].file, rank += DIRECTION_STEP[d].rank)) {

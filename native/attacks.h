@@ -14,12 +14,14 @@ enum Direction : uint8_t {
 constexpr Direction opposite(Direction d) { return Direction(d ^ 4); }
 constexpr Direction forward(Color c) { return c == BLACK ? NORTH : SOUTH; }
 
+// NO_SQUARE has its own, empty row, so that lookups for a missing king need no special case.
 struct AttackTables {
-    Bitboard square[SQUARES];
-    Bitboard pawn[2][SQUARES], knight[2][SQUARES], silver[2][SQUARES], gold[2][SQUARES], king[SQUARES];
-    Bitboard ray[9][SQUARES];                  // by direction, without the square itself; the ninth is empty
-    Bitboard cross[SQUARES], diagonals[SQUARES];  // a rook's and a bishop's rays on an empty board
-    uint8_t direction[SQUARES][SQUARES];       // from one square towards another, NO_DIRECTION if not on a line
+    static constexpr int ROWS = SQUARES + 1;
+    Bitboard square[ROWS];
+    Bitboard pawn[2][ROWS], knight[2][ROWS], silver[2][ROWS], gold[2][ROWS], king[ROWS];
+    Bitboard ray[9][ROWS];                 // by direction, without the square itself; the ninth is empty
+    Bitboard cross[ROWS], diagonals[ROWS];  // a rook's and a bishop's rays on an empty board
+    uint8_t direction[ROWS][ROWS];         // from one square towards another, NO_DIRECTION if not on a line
 };
 extern const AttackTables tables;
 

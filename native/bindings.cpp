@@ -43,6 +43,16 @@ Rules to_rules(std::optional<int> max_moves, std::string_view declaration) {
     raise_value_error("declaration is '" + shown(declaration) + "', expected '27', '24', 'try' or 'off'");
 }
 
+Kings to_kings(std::string_view name) {
+    for (int k = 0; k < 2; ++k)
+        if (name == KINGS_NAMES[k]) return Kings(k);
+    raise_value_error("kings is '" + shown(name) + "', expected 'both' or 'defender'");
+}
+
+void need_both_kings(const std::string& name, const Position& position) {
+    if (const auto fault = missing_king(position)) throw RulesFault(name + ": " + *fault + ": " + to_sfen(position));
+}
+
 nb::object max_moves_object(int max_moves) { return max_moves == UNLIMITED ? nb::none() : nb::cast(max_moves); }
 
 nb::tuple outcome_tuple(const Outcome& outcome) {
@@ -61,9 +71,11 @@ Move to_move(nb::handle move, const Game& game) {
     return read.value();
 }
 
-void init_game(Game* self, std::optional<nb::str> sfen, std::optional<int> max_moves, std::string_view declaration) {
-    const Rules rules = to_rules(max_moves, declaration);
-    new (self) Game(unwrap(parse_sfen(sfen ? utf8(*sfen) : START_SFEN)), rules);
+void init_game(Game* self, std::optional<nb::str> sfen, std::optional<int> max_moves, std::string_view declaration,
+               std::string_view kings) {
+    Rules rules = to_rules(max_moves, declaration);
+    rules.kings = to_kings(kings);
+    new (self) Game(unwrap(parse_sfen(sfen ? utf8(*sfen) : START_SFEN, rules.kings)), rules);
 }
 
 nb::object piece_at(const Game& game, nb::str square) {
@@ -80,15 +92,18 @@ nb::dict hand_counts(const Game& game, int color) {
     return counts;
 }
 
-uint64_t count_sequences(nb::str sfen, int depth, bool write_last) {
+uint64_t count_from(Position pos, int depth, bool write_last) {
     if (depth < 0 || depth > MAX_PERFT_DEPTH)
         raise_value_error("depth is " + std::to_string(depth) + ", expected 0 to " + std::to_string(MAX_PERFT_DEPTH));
-    Position pos = unwrap(parse_sfen(utf8(sfen)));
     CtrlC stop;
     uint64_t nodes = 0;
     without_gil([&] { nodes = write_last ? perft<true>(pos, depth, stop) : perft(pos, depth, stop); });
     stop.rethrow();
     return nodes;
+}
+
+uint64_t count_sequences(nb::str sfen, int depth, bool write_last, std::string_view kings) {
+    return count_from(unwrap(parse_sfen(utf8(sfen), to_kings(kings))), depth, write_last);
 }
 
 void bind_errors(nb::module_& m) {
@@ -123,7 +138,7 @@ void bind_move(nb::module_& m) {
 void bind_game(nb::module_& m) {
     nb::class_<Game>(m, "Game", "A game of shogi; keisei.shogi.ShogiGame adds words and drawings.")
         .def("__init__", &init_game, "sfen"_a = nb::none(), nb::kw_only(), "max_moves"_a.none() = 512,
-             "declaration"_a = "27")
+             "declaration"_a = "27", "kings"_a = "both")
         .def("__init__", [](Game* self, const Game& other) { new (self) Game(other); }, "other"_a)
         .def("legal_moves", [](const Game& g) {
             const MoveList& list = g.legal_moves();
@@ -153,6 +168,8 @@ void bind_game(nb::module_& m) {
                      "The ply at which the game is a draw; None for no limit.")
         .def_prop_ro("declaration", [](const Game& g) { return DECLARATION_NAMES[int(g.rules().declaration)]; },
                      "The declaration rule: '27', '24', 'try' or 'off'.")
+        .def_prop_ro("kings", [](const Game& g) { return KINGS_NAMES[int(g.rules().kings)]; },
+                     "Who must have a king at the start: 'both', or 'defender', the side not to move.")
         .def_prop_ro("history", [](const Game& g) {
             nb::list moves;
             for (int i = 0; i < g.moves_played(); ++i) moves.append(move_object(g.move(i)));
@@ -185,5 +202,6 @@ NB_MODULE(_native, m) {
     bind_vector(m);
     bind_search(m);
     bind_tree(m);
-    m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false);
+    m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false, nb::kw_only(), "kings"_a = "both");
+    m.def("perft", [](const Game& g, int depth) { return count_from(g.position(), depth, false); }, "game"_a, "depth"_a);
 }

@@ -61,9 +61,14 @@ nb::list move_list(const Move* begin, size_t size);
 
 // The rules by their Python names.
 inline constexpr const char* DECLARATION_NAMES[] = {"off", "27", "24", "try"};
+inline constexpr const char* KINGS_NAMES[] = {"both", "defender"};
 Rules to_rules(std::optional<int> max_moves, std::string_view declaration);
+Kings to_kings(std::string_view name);
 nb::object max_moves_object(int max_moves);  // None if there is no limit
 nb::tuple outcome_tuple(const Outcome& outcome);
+
+// Throws if a position lacks a king, naming the game.
+void need_both_kings(const std::string& name, const Position& position);
 
 inline bool python_is_ending() {
 #if PY_VERSION_HEX >= 0x030d0000

@@ -25,6 +25,7 @@ std::vector<Game> copy_games(nb::sequence games, const std::vector<uint64_t>& se
             raise_value_error("game " + std::to_string(copies.size()) + " is over, " +
                               std::string(reason_text(end->reason)) + ", expected unfinished games: " +
                               to_sfen(game.position()));
+        need_both_kings("game " + std::to_string(copies.size()), game.position());
         copies.push_back(game);
     }
     if (copies.size() != seeds.size())

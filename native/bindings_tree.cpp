@@ -48,6 +48,7 @@ void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, 
     for (nb::handle game : games) {
         const std::string name = "games[" + std::to_string(copies.size()) + "]";
         copies.push_back(std::make_unique<Game>(to_game(game, name)));
+        need_both_kings(name, copies.back()->position());
         pointers.push_back(copies.back().get());
     }
     std::unique_ptr<Forest> forest;

@@ -56,7 +56,9 @@ void pack_games(nb::list games, nb::handle out) {
     uint8_t* to = rows.data();
     for (nb::handle item : games) {
         if (!nb::isinstance<Game>(item) || !nb::inst_ready(item)) throw nb::type_error("games must be ShogiGames");
-        const PackedPosition packed = pack(*nb::inst_ptr<Game>(item));
+        const Game& game = *nb::inst_ptr<Game>(item);
+        need_both_kings("games[" + std::to_string((to - rows.data()) / PACKED_BYTES) + "]", game.position());
+        const PackedPosition packed = pack(game);
         std::memcpy(to, &packed, sizeof packed);
         to += sizeof packed;
     }

@@ -99,6 +99,7 @@ Game::DeclarationCheck Game::check_declaration() const {
     if (rules_.declaration == Declaration::TRY) return {Check::TRY};
     const Color us = position_.side();
     const Bitboard zone = PROMOTION_ZONE[us];
+    if (position_.king(us) == NO_SQUARE) return {Check::NO_KING};
     if (!zone.test(position_.king(us))) return {Check::KING_OUTSIDE};
     if (in_check()) return {Check::IN_CHECK};
     const Bitboard there = zone & position_.pieces(us);
@@ -120,6 +121,7 @@ std::string Game::DeclarationCheck::text() const {
         case NONE: break;
         case OFF: return "declaration is off";
         case TRY: return "the try rule needs no declaration";
+        case NO_KING: return "there is no king to enter with";
         case KING_OUTSIDE: return "the king is outside the promotion zone";
         case IN_CHECK: return "the king is in check";
         case FEW_PIECES: return "pieces in the promotion zone: " + numbers;

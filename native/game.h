@@ -29,6 +29,7 @@ constexpr int UNLIMITED = MAX_MOVE_NUMBER - 1;
 struct Rules {
     int max_moves = 512;  // a draw when this many moves have been played, counted from move number 1
     Declaration declaration = Declaration::POINTS_27;
+    Kings kings = Kings::BOTH;  // what the start required; nothing in the game depends on it
 };
 
 class Game {
@@ -82,7 +83,7 @@ private:
 
     // Why a declaration is not allowed; for pieces or points, the number present and the number needed.
     struct DeclarationCheck {
-        enum Fault : uint8_t { NONE, OFF, TRY, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS } fault;
+        enum Fault : uint8_t { NONE, OFF, TRY, NO_KING, KING_OUTSIDE, IN_CHECK, FEW_PIECES, FEW_POINTS } fault;
         int have = 0, needed = 0;
         std::string text() const;
     };

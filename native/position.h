@@ -5,6 +5,9 @@
 
 namespace keisei {
 
+// Who has a king: both sides, or, as in mate problems, the side not to move for certain and the other perhaps.
+enum class Kings : uint8_t { BOTH, DEFENDER };
+
 // What undo needs besides the move itself.
 struct Undo {
     uint64_t key;
@@ -23,7 +26,7 @@ public:
     Piece piece_on(Square s) const { return board_[s]; }
     const Piece* board() const { return board_; }  // all squares
     Hand hand(Color c) const { return hands_[c]; }
-    Square king(Color c) const { return kings_[c]; }
+    Square king(Color c) const { return kings_[c]; }  // NO_SQUARE if there is none
     Bitboard pieces(Color c) const { return by_color_[c]; }
     Bitboard pieces(Color c, PieceType t) const { return by_color_[c] & by_type_[t]; }
     Bitboard occupied() const { return by_color_[BLACK] | by_color_[WHITE]; }
@@ -63,7 +66,7 @@ private:
     uint64_t key_ = 0;
     int32_t ply_ = 0;
     Color side_ = BLACK;
-    Square kings_[2] = {0, 0};
+    Square kings_[2] = {NO_SQUARE, NO_SQUARE};
     Piece board_[SQUARES] = {};
 };
 

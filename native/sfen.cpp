@@ -16,6 +16,14 @@ PieceType type_of_letter(char upper) {
     return i == std::string_view::npos || i == 0 ? NO_PIECE_TYPE : PieceType(i);
 }
 
+// What is wrong with the number of a side's kings.
+std::optional<std::string> king_fault(const Position& pos, Color c, bool needed) {
+    const int kings = pos.pieces(c, KING).count();
+    if (kings == 1 || (kings == 0 && !needed)) return std::nullopt;
+    return (c == BLACK ? "black has " : "white has ") + std::to_string(kings) + " kings, expected " +
+           (needed ? "one" : "one or none");
+}
+
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char to_upper(char c) { return is_lower(c) ? char(c - 'a' + 'A') : c; }
@@ -26,7 +34,7 @@ bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 
 // Reads one SFEN from left to right; every method returns false once an error is set.
 class Reader {
 public:
-    explicit Reader(std::string_view text) : text_(text) {}
+    Reader(std::string_view text, Kings kings) : text_(text), kings_(kings) {}
 
     Result<Position> read() {
         if (!split() || !board() || !side() || !hands() || !move_number() || !rules()) return std::move(*error_);
@@ -138,11 +146,12 @@ private:
     }
 
     bool rules() {
-        if (const auto broken = broken_rule(pos_)) return fail(Error::RULES, *broken);
+        if (const auto broken = broken_rule(pos_, kings_)) return fail(Error::RULES, *broken);
         return true;
     }
 
     std::string_view text_;
+    const Kings kings_;
     std::vector<std::string_view> fields_;
     Position pos_;
     std::optional<Error> error_;
@@ -164,10 +173,15 @@ std::string shown(std::string_view text) {
     return limit < text.size() ? out + "…" : out;
 }
 
-std::optional<std::string> broken_rule(const Position& pos) {
+std::optional<std::string> missing_king(const Position& pos) {
     for (Color c : {BLACK, WHITE})
-        if (const int kings = pos.pieces(c, KING).count(); kings != 1)
-            return (c == BLACK ? "black has " : "white has ") + std::to_string(kings) + " kings, expected one";
+        if (auto fault = king_fault(pos, c, true)) return fault;
+    return std::nullopt;
+}
+
+std::optional<std::string> broken_rule(const Position& pos, Kings kings) {
+    for (Color c : {BLACK, WHITE})
+        if (auto fault = king_fault(pos, c, kings == Kings::BOTH || c != pos.side())) return fault;
     for (int i = PAWN; i <= ROOK; ++i) {
         const PieceType t = PieceType(i);
         int count = 0;
@@ -191,7 +205,7 @@ std::optional<std::string> broken_rule(const Position& pos) {
     return std::nullopt;
 }
 
-Result<Position> parse_sfen(std::string_view text) { return Reader(text).read(); }
+Result<Position> parse_sfen(std::string_view text, Kings kings) { return Reader(text, kings).read(); }
 
 std::string to_sfen(const Position& pos) {
     std::string out;

@@ -40,6 +40,7 @@ constexpr PieceType type_of(Piece p) { return PieceType(p & 15); }
 // Squares run down the files, from Black's right: 1a = 0, 1b = 1, …, 2a = 9, …, 9i = 80.
 using Square = uint8_t;
 constexpr int SQUARES = 81;
+constexpr Square NO_SQUARE = 81;  // the king square of a side without a king: off the board, attacked by nothing
 constexpr Square make_square(int file, int rank) { return Square(file * 9 + rank); }  // both from 0
 constexpr int file_of(Square s) { return s / 9; }
 constexpr int rank_of(Square s) { return s % 9; }
@@ -78,7 +79,9 @@ private:
 // The highest move number, so that every position of every game has an SFEN that can be read back.
 constexpr int MAX_MOVE_NUMBER = 1'000'000;
 
-// No position has more legal moves than this (593 is the known maximum).
+// No position has more legal moves than this (593 is the known maximum), even without the mover's king: a board empty
+// but for the enemy king on the last rank allows 527 drops; with a piece of each kind left in hand for them, a rook on
+// the board adds at most 28, a bishop 17, each of three silvers 4, each of three lances 3, other pieces none.
 constexpr int MAX_LEGAL_MOVES = 600;
 
 // A text that cannot be parsed (SYNTAX), or one that can but breaks the rules (RULES).

@@ -52,6 +52,14 @@ def test_perft_prints_nodes_and_speed() -> None:
     assert keisei("perft", "0").stdout.startswith("depth 0: 1 nodes")
 
 
+def test_perft_counts_a_mate_problem_if_asked_to() -> None:
+    problem = "4k4/9/4P4/9/9/9/9/9/9 b G 1"
+    assert keisei("perft", "1", problem, "--kings", "defender").stdout.startswith("depth 1: 81 nodes")
+    lines = keisei("perft", "2", problem, "--kings", "defender", "--divide").stdout.splitlines()
+    assert len(lines) == 82
+    assert "G*5b 0" in lines
+
+
 def test_divide_prints_a_line_for_each_first_move() -> None:
     lines = keisei("perft", "2", "--divide").stdout.splitlines()
     assert len(lines) == 31
@@ -67,6 +75,8 @@ def test_divide_prints_a_line_for_each_first_move() -> None:
         (("perft", "20000"), "depth"),
         (("perft", "1", "nonsense"), "bad sfen 'nonsense'"),
         (("perft", "1", "4k4/9/9/9/9/9/9/9/9 b - 1"), "black has 0 kings"),
+        (("perft", "1", "--kings", "both", "4k4/9/9/9/9/9/9/9/9 b - 1"), "black has 0 kings"),
+        (("perft", "1", "--kings", "none"), "--kings is 'none', expected both or defender"),
         (("perft", "1", "--nonsense"), "--nonsense"),
         (("nonsense",), "nonsense"),
         (("show", "missing.kif"), "missing.kif: No such file or directory"),

@@ -177,6 +177,10 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
         ("keisei.runs.export", {"torch", "onnx", "onnxruntime"}),
         ("keisei.usi.main, keisei.usi.play", {"torch"}),
+        ("keisei.evaluation.players.player_specs", {"torch"}),
+        # Play needs no learner.
+        ("keisei.training.parallel.self_play_worker", {"keisei.core.ppo_agent"}),
+        ("keisei.runs.load, keisei.usi.thinking", {"keisei.core.ppo_agent"}),
     ],
 )
 def test_a_room_loads_no_more_than_it_needs(modules: str, unwanted: set[str]) -> None:

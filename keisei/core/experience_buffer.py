@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.advantages import Floats, advantages_and_returns
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class ExperienceBuffer:
         if not self._open:
             return
         packed, *columns = zip(*self._open, strict=True)
-        segment = Segment.empty(len(packed), 1, packed[0].size)
+        segment = Segment.empty(SegmentShape(len(packed), 1, packed[0].size))
         segment.packed[:, 0] = packed
         for array, column in zip(
             (segment.actions, segment.log_probs, segment.values, segment.rewards, segment.ended),

@@ -24,7 +24,7 @@ def material(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
 
 def material_gains(segment: Segment) -> npt.NDArray[np.float32]:
     """Return what each move won for its mover, in pawns: float32 [T, N]; 0 for a move that ended its game."""
-    steps, streams, size = segment.packed.shape
-    before = material(segment.packed.reshape(-1, size)).reshape(steps, streams)
+    shape = segment.shape
+    before = material(segment.packed.reshape(-1, shape.packed_bytes)).reshape(shape.steps, shape.streams)
     after = np.concatenate([before[1:], material(segment.after)[None]])
     return np.where(segment.ended, 0, -after - before).astype(np.float32)

@@ -1,13 +1,12 @@
-"""PPOAgent: a network that chooses moves and learns from what came of them.
+"""PPOAgent: a policy that learns from what came of its moves.
 
-In: planes and lists of legal actions, or a buffer of packed positions. Out: actions with their
-log-probabilities and values, or the metrics of an update. The names are the paper's (Schulman et al., 2017).
+In: a buffer of packed positions. Out: the metrics of an update. The names are the paper's (Schulman et al.,
+2017).
 Nothing here is random but by key, so weights, the optimiser's tensors, version and skipped_in_a_row are the
 agent's whole state.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,26 +15,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from keisei.config.schema import AppConfig, validated
+from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
-from keisei.core.models import model_factory
-from keisei.core.numerics import Evaluator, Numerics, choose_numerics
+from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
+from keisei.core.policy import NetworkPolicy, shape_text
 from keisei.core.schedules import scheduled
-from keisei.core.sparse_policy import LegalMoves, entropy, sample
-from keisei.shogi import encoding
+from keisei.core.sparse_policy import LegalMoves, entropy
+from keisei.shogi.positions import Positions
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for each parameter
 
 MAX_SKIPPED = 3  # updates that were not finite, in a row, after which there is no hope
-
-Decoded = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
-
-
-def decode_shogi(packed: npt.NDArray[np.uint8], threads: int) -> Decoded:
-    """Return (planes [B, 46, 9, 9], offsets [B + 1], legal actions) of packed positions [B, 104]."""
-    offsets, actions = encoding.legal_actions(packed, threads=threads)
-    return encoding.planes(packed, threads=threads), offsets, actions
 
 
 class NotFiniteError(ArithmeticError):
@@ -46,20 +37,10 @@ class NotFiniteError(ArithmeticError):
         self.minibatch = minibatch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """Moves for N positions. actions: int32 [N]; log_probs, values: float32 [N]."""
+class PPOAgent(NetworkPolicy):
+    """A policy that learns; `network` and `decode` are other than shogi's only for other games.
 
-    actions: npt.NDArray[np.int32]
-    log_probs: npt.NDArray[np.float32]
-    values: npt.NDArray[np.float32]
-
-
-class PPOAgent:
-    """A player and learner; `network` and `decode` are other than shogi's only for other games.
-
-    version: how many updates the weights have seen. skipped_in_a_row: the last gradient steps that were not
-    finite and so not taken.
+    skipped_in_a_row: the last gradient steps that were not finite and so not taken.
     """
 
     def __init__(
@@ -68,91 +49,21 @@ class PPOAgent:
         device: str | torch.device = "cpu",
         *,
         network: nn.Module | None = None,
-        decode: Callable[[npt.NDArray[np.uint8], int], Decoded] = decode_shogi,
+        decode: Callable[[npt.NDArray[np.uint8], int], Positions] = Positions.of_packed,
         numerics: Numerics | None = None,
         clock: PhaseClock | None = None,
     ) -> None:
-        self.config = validated(config)
-        self.device = torch.device(device)
-        self.clock = clock or PhaseClock()
-        self.version = 0
-        self.network = network or model_factory(config.model, seed=config.run.seed)
-        self.network.to(self.device)
+        super().__init__(config, device, network=network, numerics=numerics, clock=clock)
         self._decode = decode
         self._threads = config.run.threads or torch.get_num_threads()
-        self._logit_of_action: npt.NDArray[np.int64] = self.network.logit_of_action  # type: ignore[assignment]
-        if numerics is None:
-            shape = (config.training.minibatch_size, encoding.PLANES, 9, 9)
-            sample_planes = torch.rand(shape, generator=torch.Generator().manual_seed(0))
-            numerics = choose_numerics(self.network, config.run, self.device, sample_planes)
-        self.numerics = numerics
-        sizes = (config.training.games, config.training.minibatch_size)
-        self._evaluate = Evaluator(self.network, numerics, self.device, sizes)
         self.skipped_in_a_row = 0
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
-        """Made when it is first needed: who only plays does without, and starts a second sooner."""
+        """Made when it is first needed: torch takes a second for the first one."""
         return torch.optim.Adam(
             self.network.parameters(), lr=self.config.training.learning_rate, eps=1e-5, fused=True
         )
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers the network has learned."""
-        return sum(parameter.numel() for parameter in self.network.parameters())
-
-    @torch.inference_mode()
-    def select_action(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-        uniforms: npt.NDArray[np.float64],
-        temperature: float = 1.0,
-    ) -> Choice:
-        """Choose a legal action in each of N positions: the one that its number in [0, 1) picks.
-
-        planes: [N, 46, 9, 9]. The legal actions of position i are actions[offsets[i]:offsets[i + 1]]. A
-        temperature below 1 sharpens the choice; 0 takes the most probable move.
-        """
-        with self.clock("inference"):
-            logits, values = self._evaluate(torch.from_numpy(planes))
-        with self.clock("sampling"):
-            legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
-            log_probs = legal.log_probs(logits, temperature or 1.0).cpu()  # not every device has float64
-            if temperature == 0:
-                columns = log_probs.argmax(1)
-            else:
-                columns = sample(log_probs, torch.from_numpy(uniforms))
-            chosen = log_probs.gather(1, columns[:, None])[:, 0]
-            return Choice(
-                actions[offsets[:-1] + columns.numpy()], chosen.float().numpy(), values.cpu().numpy()
-            )
-
-    @torch.inference_mode()
-    def evaluate(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return (priors [M], values [N]): the probability of each legal action, and who stands better.
-
-        planes: [N, 46, 9, 9]. The legal actions of position i are actions[offsets[i]:offsets[i + 1]], and
-        priors has the same order; M is offsets[N]. A value is the player's to move, -1 to 1.
-        """
-        logits, values = self._evaluate(torch.from_numpy(planes))
-        legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
-        priors: npt.NDArray[np.float32] = legal.log_probs(logits).exp()[legal.legal].cpu().numpy()
-        return priors, values.cpu().numpy()
-
-    @torch.inference_mode()
-    def get_value(self, planes: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return the values [N] of positions with planes [N, 46, 9, 9], for the player to move."""
-        with self.clock("inference"):
-            values: npt.NDArray[np.float32] = self._evaluate(torch.from_numpy(planes))[1].cpu().numpy()
-            return values
 
     def learn(
         self,
@@ -210,15 +121,16 @@ class PPOAgent:
     def _gradient_step(self, minibatch: Minibatch, entropy_coef: float) -> dict[str, float] | None:
         """Take one step of the optimiser and return its metrics; None if it was not finite and not taken."""
         with self.clock("encode"):
-            planes, offsets, actions = self._decode(minibatch.packed, self._threads)
-            legal = LegalMoves.from_lists(offsets, actions, self._logit_of_action, self.device)
+            positions = self._decode(minibatch.packed, self._threads)
+            legal = LegalMoves.of(positions, self._logit_of_action, self.device)
             # Where the chosen move is among the legal ones.
-            chosen = np.flatnonzero(actions == np.repeat(minibatch.actions, np.diff(offsets)))
+            moves = np.repeat(minibatch.actions, np.diff(positions.offsets))
+            chosen = np.flatnonzero(positions.actions == moves)
             if len(chosen) != len(minibatch.actions):
                 raise ValueError("the buffer has an action that is not legal in its position")
-            columns = chosen - offsets[:-1]
+            columns = chosen - positions.offsets[:-1]
         with self.clock("update"):
-            loss, metrics = self.loss(planes, legal, columns, minibatch, entropy_coef)
+            loss, metrics = self.loss(positions.planes, legal, columns, minibatch, entropy_coef)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             grad_norm = float(
@@ -296,20 +208,12 @@ class PPOAgent:
         for name, parameter in self.network.named_parameters():
             for key, tensor in self.optimizer.state.get(parameter, {}).items():
                 optimizer[f"{name}.{key}"] = tensor.detach().cpu().clone()
-        weights = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
-        return {"weights": weights, "optimizer": optimizer}
+        return {"weights": self.weights(), "optimizer": optimizer}
 
     def load_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Take weights, and the optimiser's tensors, that `tensors` returned; others are a ValueError."""
         weights, optimizer = tensors["weights"], tensors.get("optimizer", {})
-        mine = {name: tensor.shape for name, tensor in self.network.state_dict().items()}
-        given = {name: tensor.shape for name, tensor in weights.items()}
-        if mine != given:
-            odd = sorted(name for name in {*mine, *given} if mine.get(name) != given.get(name))
-            raise ValueError(
-                f"weights of another architecture: {odd[0]} is {_shape(given.get(odd[0]))}, "
-                f"expected {_shape(mine.get(odd[0]))} ({len(odd)} tensors differ)"
-            )
+        self._check_architecture(weights)
         parameters = dict(self.network.named_parameters())
         for key, tensor in optimizer.items():
             name, _, kind = key.rpartition(".")
@@ -317,8 +221,10 @@ class PPOAgent:
                 raise ValueError(f"optimiser's tensor {key} is not one of this network and Adam")
             expected = torch.Size() if kind == "step" else parameters[name].shape
             if tensor.shape != expected:
-                raise ValueError(f"optimiser's {key} is {_shape(tensor.shape)}, expected {_shape(expected)}")
-        self.network.load_state_dict(dict(weights))
+                raise ValueError(
+                    f"optimiser's {key} is {shape_text(tensor.shape)}, expected {shape_text(expected)}"
+                )
+        self.load_weights(weights)
         for name, parameter in parameters.items():
             keys = [key for key in _ADAM if f"{name}.{key}" in optimizer]
             self.optimizer.state[parameter] = {
@@ -329,10 +235,6 @@ class PPOAgent:
             }
             if not keys:
                 del self.optimizer.state[parameter]
-
-
-def _shape(shape: torch.Size | None) -> str:
-    return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _explained_variance(moves: Minibatch) -> float:

@@ -1,10 +1,49 @@
 """Segment: what a rollout collects and everything that learning needs of it."""
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+
+from keisei.shogi.encoding import PACKED_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentShape:
+    """The size of a segment: T steps, N streams, K bytes of a packed position (shogi's if not given)."""
+
+    steps: int
+    streams: int
+    packed_bytes: int = PACKED_BYTES
+
+    @property
+    def moves(self) -> int:
+        """The number of moves, T * N."""
+        return self.steps * self.streams
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory the arrays take."""
+        return sum(math.prod(shape) * np.dtype(kind).itemsize for _, kind, shape in self.layout())
+
+    def layout(self) -> tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]:
+        """Return name, type and shape of the arrays as they follow each other in memory.
+
+        The wide types come first, so that all are aligned.
+        """
+        moves = (self.steps, self.streams)
+        return (
+            ("actions", np.int32, moves),
+            ("log_probs", np.float32, moves),
+            ("values", np.float32, moves),
+            ("rewards", np.float32, moves),
+            ("bootstrap", np.float32, (self.streams,)),
+            ("packed", np.uint8, (*moves, self.packed_bytes)),
+            ("after", np.uint8, (self.streams, self.packed_bytes)),
+            ("ended", np.bool_, moves),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,43 +68,25 @@ class Segment:
     bootstrap: npt.NDArray[np.float32]
 
     @classmethod
-    def empty(cls, steps: int, streams: int, packed_bytes: int) -> Self:
+    def empty(cls, shape: SegmentShape) -> Self:
         """Return arrays of zeros, to be filled."""
-        return cls.over(bytearray(cls.size(steps, streams, packed_bytes)), steps, streams, packed_bytes)
+        return cls.over(bytearray(shape.nbytes), shape)
 
     @classmethod
-    def over(cls, memory: bytearray | memoryview, steps: int, streams: int, packed_bytes: int) -> Self:
+    def over(cls, memory: bytearray | memoryview, shape: SegmentShape) -> Self:
         """Return arrays that lie in this memory, from its beginning: what is written there, they hold."""
         arrays = {}
         offset = 0
-        for name, kind, shape in _layout(steps, streams, packed_bytes):
-            arrays[name] = np.ndarray(shape, kind, memory, offset)
+        for name, kind, size in shape.layout():
+            arrays[name] = np.ndarray(size, kind, memory, offset)
             offset += arrays[name].nbytes
         return cls(**arrays)
 
-    @staticmethod
-    def size(steps: int, streams: int, packed_bytes: int) -> int:
-        """Return how many bytes of memory `over` needs."""
-        layout = _layout(steps, streams, packed_bytes)
-        return int(sum(np.prod(shape) * np.dtype(kind).itemsize for _, kind, shape in layout))
+    @property
+    def shape(self) -> SegmentShape:
+        """Its size."""
+        return SegmentShape(*self.packed.shape)
 
     def __len__(self) -> int:
         """Return the number of moves, T * N."""
         return self.actions.size
-
-
-def _layout(
-    steps: int, streams: int, packed_bytes: int
-) -> tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]:
-    """Return the arrays as they follow each other in memory; the wide ones first, so that all are aligned."""
-    moves = (steps, streams)
-    return (
-        ("actions", np.int32, moves),
-        ("log_probs", np.float32, moves),
-        ("values", np.float32, moves),
-        ("rewards", np.float32, moves),
-        ("bootstrap", np.float32, (streams,)),
-        ("packed", np.uint8, (*moves, packed_bytes)),
-        ("after", np.uint8, (streams, packed_bytes)),
-        ("ended", np.bool_, moves),
-    )

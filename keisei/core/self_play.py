@@ -13,10 +13,10 @@ import numpy as np
 
 from keisei.config.schema import EnvConfig
 from keisei.core.keyed_random import uniforms
-from keisei.core.ppo_agent import PPOAgent
-from keisei.core.segment import Segment
+from keisei.core.policy import NetworkPolicy
+from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi import Outcome, ShogiGame
-from keisei.shogi.encoding import PACKED_BYTES, plies
+from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
 
@@ -66,7 +66,7 @@ class SavedGames:
 
 
 class SelfPlay:
-    """N games side by side, played by an agent against itself."""
+    """N games side by side, played by a policy against itself."""
 
     def __init__(
         self, games: VectorGames, config: EnvConfig, *, late_starts: list[str] | None = None
@@ -105,28 +105,27 @@ class SelfPlay:
 
     def rollout(
         self,
-        agent: PPOAgent,
+        policy: NetworkPolicy,
         steps: int,
         *,
         before_step: Callable[[], None] = lambda: None,
         memory: bytearray | memoryview | None = None,
     ) -> Collected:
-        """Play `steps` moves in every game with the agent's weights, and return them.
+        """Play `steps` moves in every game with the policy's weights, and return them.
 
         before_step is called before each move; what it raises ends the rollout in the middle. memory: where
         the segment is to lie, see Segment.over; its own if there is none.
         """
-        batch, seed, clock = self._batch, self.games.seed, agent.clock
-        assert batch.planes is not None
-        shape = (steps, len(self.games), PACKED_BYTES)
-        segment = Segment.empty(*shape) if memory is None else Segment.over(memory, *shape)
+        batch, seed, clock = self._batch, self.games.seed, policy.clock
+        shape = SegmentShape(steps, len(self.games))
+        segment = Segment.empty(shape) if memory is None else Segment.over(memory, shape)
         finished: list[FinishedGame] = []
         for t in range(steps):
             before_step()
             with clock("sampling"):
                 numbers = np.array(self.games.numbers, np.uint64)
                 chances = uniforms(seed, numbers, plies(batch.packed))
-            choice = agent.select_action(batch.planes, batch.offsets, batch.actions, chances)
+            choice = policy.select_action(batch.positions, chances)
             with clock("env"):
                 segment.packed[t] = batch.packed
                 segment.actions[t] = choice.actions
@@ -136,7 +135,7 @@ class SelfPlay:
                 segment.rewards[t] = batch.rewards
                 segment.ended[t] = batch.ended
         segment.after[:] = batch.packed
-        segment.bootstrap[:] = agent.get_value(batch.planes)
+        segment.bootstrap[:] = policy.get_value(batch.positions.planes)
         with clock("env"):
             self._renew_late_starts(finished)
         return Collected(segment, finished)

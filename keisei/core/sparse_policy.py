@@ -11,6 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from keisei.shogi.positions import Positions
+
 # Instead of minus infinity, which would be NaN in 0 * log 0 and its gradient.
 _NEVER = -1e9
 
@@ -27,18 +29,14 @@ class LegalMoves:
     legal: Tensor
 
     @classmethod
-    def from_lists(
-        cls,
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-        logit_of_action: npt.NDArray[np.int64],
-        device: torch.device,
+    def of(
+        cls, positions: Positions, logit_of_action: npt.NDArray[np.int64], device: torch.device
     ) -> "LegalMoves":
-        """Pad the lists actions[offsets[i]:offsets[i + 1]] of B positions."""
-        counts = np.diff(offsets)
+        """Pad the lists of legal actions of B positions."""
+        counts = np.diff(positions.offsets)
         legal = np.arange(counts.max(initial=1)) < counts[:, None]
         logits = np.zeros(legal.shape, np.int64)
-        logits[legal] = logit_of_action[actions[: offsets[-1]]]
+        logits[legal] = logit_of_action[positions.actions]
         return cls(torch.from_numpy(logits).to(device), torch.from_numpy(legal).to(device))
 
     def log_probs(self, logits: Tensor, temperature: float = 1.0) -> Tensor:

@@ -92,11 +92,11 @@ def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: 
     if not force and path.exists():
         raise ExportError(f"{path} exists already: expected a new file, or --force")
     data = _serialized(network)
-    planes = _positions(network.agent.config.env.max_moves)
+    planes = _positions(network.policy.config.env.max_moves)
     aside = temporary_beside(path)
     try:
         write_new(aside, data)
-        differences = compare(aside, network.agent.network, planes)
+        differences = compare(aside, network.policy.network, planes)
         if not differences.within(tolerance):
             raise ExportError(_verdict(path, differences, tolerance))
         os.replace(aside, path)
@@ -158,7 +158,7 @@ def _serialized(network: LoadedNetwork) -> bytes:
     import onnx
     import torch
 
-    module = _all_actions(_plain(network.agent.network))
+    module = _all_actions(_plain(network.policy.network))
     names = ["planes", "policy", "value"]
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -213,7 +213,7 @@ def _metadata(network: LoadedNetwork) -> dict[str, str]:
     return {
         "keisei": version("keisei"),
         "encoding": ENCODING,
-        "max_moves": str(network.agent.config.env.max_moves),
+        "max_moves": str(network.policy.config.env.max_moves),
         "run": network.run,
         "step": str(network.step),
         "weights_sha256": network.sha256,

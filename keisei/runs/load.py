@@ -8,7 +8,7 @@ import torch
 
 from keisei.config.schema import AppConfig
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.runs.checkpoint_format import CheckpointError, parsed, verified
 from keisei.runs.find import run_of
 
@@ -17,13 +17,13 @@ WEIGHTS = "weights"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedNetwork:
-    """An agent that plays, and where its weights came from.
+    """A policy to play with, and where its weights came from.
 
     sha256: of weights.safetensors, the bytes that were read. step: moves of training behind it. run: the name
     of its run's directory, or of the checkpoint's own if it lies elsewhere.
     """
 
-    agent: PPOAgent
+    policy: NetworkPolicy
     path: Path
     run: str
     step: int
@@ -44,11 +44,11 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
         measured = Numerics(**checkpoint.state["numerics"])
         same_device = torch.device(device).type == checkpoint.state["device"]
         numerics = replace(measured, compiled=False) if same_device else Numerics()
-        agent = PPOAgent(config, device, numerics=numerics)
-        agent.network.load_state_dict(dict(checkpoint.tensors[WEIGHTS]))
+        policy = NetworkPolicy(config, device, numerics=numerics)
+        policy.load_weights(checkpoint.tensors[WEIGHTS])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())  # torch and pydantic take several lines
         raise CheckpointError(f"checkpoint {path} has no network that can be played: {reason}") from error
     run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
-    return LoadedNetwork(agent, path, run.name, checkpoint.step, digest)
+    return LoadedNetwork(policy, path, run.name, checkpoint.step, digest)

@@ -3,8 +3,8 @@
     alpha_beta(games, depth, seeds, threads) -> [(move, score), …]
     material_moves(games, seeds) -> [move, …]
 
-The games are not changed and must not be over. native/alpha_beta.h defines the search. A seed breaks ties
-between equal moves.
+The games are not changed, must not be over, and must have both kings. native/alpha_beta.h defines the search.
+A seed breaks ties between equal moves.
 """
 
 from keisei._native import alpha_beta, material_moves

@@ -32,7 +32,7 @@ def find_mate(
     """Return whether the side to move can force mate, giving check with every move.
 
     max_nodes: positions to expand, about 100 bytes each. should_stop: called every 10 ms or so.
-    The GIL is released. A finished game is a RulesError.
+    The GIL is released. A finished game is a RulesError; the side to move need not have a king.
     """
     kind, line = _native.find_mate(game, max_nodes, seconds, should_stop)
     return MateAnswer(cast(Literal["mate", "nomate", "unknown"], kind), tuple(line))

@@ -1,6 +1,6 @@
 """Search at play time: PUCT over one tree for each game, all games' leaves evaluated in one batch.
 
-    search = Search([game], agent.evaluate)
+    search = Search([game], policy.evaluate)
     search.run(visits=800)
     best = search.result().lines[0]        # best.move, best.value, best.pv
 
@@ -20,12 +20,10 @@ import numpy.typing as npt
 
 from keisei.search.trees import NO_LIMIT, SearchTrees
 from keisei.shogi import Move, ShogiGame
+from keisei.shogi.positions import Positions
 
-# planes f32 [N, 46, 9, 9], offsets i32 [N + 1], actions i32 [M] -> priors f32 [M], values f32 [N]
-Evaluate = Callable[
-    [npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int32]],
-    tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-]
+# N positions with M legal actions -> priors float32 [M], values float32 [N]
+Evaluate = Callable[[Positions], tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,8 @@ class Search:
             ):
                 return
             leaves = trees.select(visits=wanted)
-            if len(leaves.planes):
-                trees.expand(*self._evaluate(*leaves))
+            if len(leaves):
+                trees.expand(*self._evaluate(leaves))
 
     def result(self, index: int = 0, multipv: int = 1) -> SearchResult:
         """Return the best moves of one game, at most `multipv`: proven wins, then the most visited."""

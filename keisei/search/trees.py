@@ -2,9 +2,9 @@
 
     trees = SearchTrees(games, c_puct=1.5, fpu=0.25, leaves=8, max_nodes=500_000)
     while not trees.finished(visits=800):
-        leaves = trees.select(visits=800)          # planes, offsets and actions of the positions to evaluate
-        if len(leaves.planes):
-            trees.expand(*network(leaves.planes, leaves.offsets, leaves.actions))
+        leaves = trees.select(visits=800)          # the positions to evaluate
+        if len(leaves):
+            trees.expand(*evaluate(leaves))        # priors, values
 
 Native work runs on `threads` threads and releases the GIL. A game's tree depends neither on their number nor
 on the other games.
@@ -19,20 +19,10 @@ import numpy.typing as npt
 from keisei import _native
 from keisei._native import Move
 from keisei.shogi.encoding import MAX_LEGAL_ACTIONS, PLANES
+from keisei.shogi.positions import Positions
 from keisei.shogi.shogi_game import ShogiGame
 
 NO_LIMIT = 2**31 - 1
-
-
-class Leaves(NamedTuple):
-    """Positions to evaluate, as views that the next `select` overwrites.
-
-    planes: float32 [N, 46, 9, 9]. offsets: int32 [N + 1] and actions: int32 [M], the legal actions.
-    """
-
-    planes: npt.NDArray[np.float32]
-    offsets: npt.NDArray[np.int32]
-    actions: npt.NDArray[np.int32]
 
 
 class TreeLine(NamedTuple):
@@ -47,7 +37,7 @@ class TreeLine(NamedTuple):
 
 
 class SearchTrees(_native.SearchTrees):
-    """The trees of unfinished games; the games are copied, with their histories."""
+    """The trees of unfinished games with both kings; the games are copied, with their histories."""
 
     def __init__(
         self,
@@ -67,14 +57,15 @@ class SearchTrees(_native.SearchTrees):
         self._offsets = np.empty(rows + 1, np.int32)
         self._actions = np.empty(rows * MAX_LEGAL_ACTIONS, np.int32)
 
-    def select(self, *, visits: int = NO_LIMIT) -> Leaves:
+    def select(self, *, visits: int = NO_LIMIT) -> Positions:
         """Return leaves of the trees whose roots have fewer visits; until `expand`, the same ones again.
 
-        There may be none before the search is finished, if every simulation reached the end of the game.
+        They are views that the next `select` overwrites. There may be none before the search is finished, if
+        every simulation reached the end of the game.
         """
         count = self._select(visits, self._planes, self._offsets, self._actions)
         offsets = self._offsets[: count + 1]
-        return Leaves(self._planes[:count], offsets, self._actions[: offsets[-1]])
+        return Positions(self._planes[:count], offsets, self._actions[: offsets[-1]])
 
     def expand(self, priors: npt.NDArray[np.float32], values: npt.NDArray[np.float32]) -> None:
         """Store the evaluations of the selected leaves: priors [M] of their actions, values [N], -1 to 1.

@@ -51,7 +51,7 @@ PACKED = np.dtype(
 
 
 def pack(games: Sequence[ShogiGame]) -> Packed:
-    """Return the packed positions of games, uint8 [N, 104]."""
+    """Return the packed positions of games, uint8 [N, 104]; a game without both kings is a RulesError."""
     out = np.empty((len(games), PACKED_BYTES), np.uint8)
     _native.pack_games(list(games), out)
     return out

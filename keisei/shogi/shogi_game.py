@@ -20,6 +20,9 @@ class ShogiGame(Game):
 
     max_moves: the game is a draw when `ply` reaches it; None for no limit.
     declaration: "27" or "24" points, "try" (a king on the enemy king's first square wins at once) or "off".
+    kings: "both" sides must have one, or "defender": the side to move may lack its king, as in mate problems
+        (tsume). It is then never in check and can never declare. Network input and all searches except the
+        mate search need both kings.
     """
 
     @property
@@ -52,16 +55,18 @@ class ShogiGame(Game):
         return write_bod(self.sfen())
 
     def __repr__(self) -> str:
-        """Return the position and, if the game is over, how it ended."""
+        """Return the position, `kings` unless it is "both", and how the game ended if it is over."""
         outcome = self.outcome()
-        return f"<{type(self).__name__} {self.sfen()}{f' ({outcome})' if outcome else ''}>"
+        kings = "" if self.kings == "both" else f" kings={self.kings}"
+        return f"<{type(self).__name__} {self.sfen()}{kings}{f' ({outcome})' if outcome else ''}>"
 
     def __reduce__(self) -> tuple[Callable[..., "ShogiGame"], tuple[object, ...], dict[str, object]]:
         """Pickle the start, rules, moves and any resignation or declaration, plus a subclass's attributes."""
         outcome = self.outcome()
         ended = str(outcome.reason) if outcome else None
         rules = (self.start_sfen, self.max_moves, self.declaration)
-        return _rebuild, (type(self), *rules, [str(move) for move in self.history], ended), self.__dict__
+        moves = [str(move) for move in self.history]
+        return _rebuild, (type(self), *rules, moves, ended, self.kings), self.__dict__
 
 
 def _rebuild(
@@ -71,9 +76,10 @@ def _rebuild(
     declaration: str,
     moves: list[str],
     ended: str | None,
+    kings: str = "both",  # missing in pickles of earlier versions
 ) -> ShogiGame:
     game = kind.__new__(kind)
-    Game.__init__(game, sfen, max_moves=max_moves, declaration=declaration)
+    Game.__init__(game, sfen, max_moves=max_moves, declaration=declaration, kings=kings)
     for move in moves:
         game.push(move)
     if ended == Reason.RESIGNATION:

@@ -4,7 +4,7 @@
     batch = Batch.empty(64)                    # or a Batch of your own arrays
     games.observe(batch)
     while training:
-        actions = ...                          # int32 [64], from batch.planes, batch.offsets, batch.actions
+        actions = ...                          # int32 [64], from batch.positions
         for game in games.step(actions, batch):
             ...                                # a FinishedGame: outcome, moves, last position
 
@@ -27,6 +27,7 @@ from keisei import _native
 from keisei._native import Move
 from keisei.shogi.encoding import ACTIONS, MAX_LEGAL_ACTIONS, PACKED_BYTES, PLANES
 from keisei.shogi.outcome import Outcome
+from keisei.shogi.positions import Positions
 from keisei.shogi.records import GameRecord
 from keisei.shogi.shogi_game import ShogiGame
 
@@ -67,6 +68,13 @@ class Batch:
             planes=np.zeros((count, PLANES, 9, 9), np.float32) if planes else None,
             mask=np.zeros((count, ACTIONS), np.bool_) if mask else None,
         )
+
+    @property
+    def positions(self) -> Positions:
+        """What the players to move see: views that the next `observe` or `step` overwrites."""
+        if self.planes is None:
+            raise ValueError("the batch has no planes, expected one created with planes=True")
+        return Positions(self.planes, self.offsets, self.actions[: self.offsets[-1]])
 
     def legal(self, slot: int) -> npt.NDArray[np.int32]:
         """Return a view of the legal actions of one slot."""

@@ -119,7 +119,7 @@ class Engine:
                 self._options = with_option(self._options, name, value)
             case SetPosition():
                 self._refuse_while_thinking("position")
-                set_up(command, max_moves=None, declaration=self._options.entering_king)
+                self._game(command)
                 self._position = command
             case Go(limits, ponder):
                 self._refuse_while_thinking("go")
@@ -186,6 +186,11 @@ class Engine:
 
         self._think(control, answer)
 
+    def _game(self, position: SetPosition) -> ShogiGame:
+        """Return the game of a position, which may be a mate problem: only go needs both kings."""
+        rule = self._options.entering_king
+        return set_up(position, max_moves=None, declaration=rule, kings="defender")
+
     def _seconds(self, limits: Limits, game: ShogiGame) -> float | None:
         seconds = seconds_to_think(limits, game.turn, self._options.network_delay)
         if seconds is not None and len(game.legal_moves()) == 1:
@@ -193,7 +198,7 @@ class Engine:
         return seconds
 
     def _ponder_hit(self, limits: Limits | None, at: float) -> None:
-        game = set_up(self._position, max_moves=None, declaration=self._options.entering_king)
+        game = self._game(self._position)
         with self._lock:
             control = self._control
             if control is None or not control.waits or self._ponder_limits.infinite:
@@ -203,7 +208,7 @@ class Engine:
             control.hit(at, self._seconds(limits or self._ponder_limits, game))
 
     def _go_mate(self, milliseconds: int | None, at: float) -> None:
-        game = set_up(self._position, max_moves=None, declaration="off")
+        game = set_up(self._position, max_moves=None, declaration="off", kings="defender")
         limits = Limits(movetime=milliseconds)
         control = Control(at, seconds_to_think(limits, game.turn, self._options.network_delay), waits=False)
         nodes = self._options.hash_mb * 2**20 // _MATE_BYTES
@@ -249,7 +254,7 @@ class Engine:
         self.has_quit = True
 
     def _describe(self) -> None:
-        game = set_up(self._position, max_moves=None, declaration=self._options.entering_king)
+        game = self._game(self._position)
         values = [line.split()[2::4] for line in option_lines(self._options)]
         self._say(
             string_info_line(f"position {game.sfen()}"),

@@ -16,9 +16,11 @@ _ARBITRARY_ENDS = {
 }
 
 
-def set_up(position: SetPosition, *, max_moves: int | None, declaration: str) -> ShogiGame:
+def set_up(
+    position: SetPosition, *, max_moves: int | None, declaration: str, kings: str = "both"
+) -> ShogiGame:
     """Return the game; a bad SFEN or move is a NotationError, a breach of the rules a RulesError."""
-    game = ShogiGame(position.sfen, max_moves=max_moves, declaration=declaration)
+    game = ShogiGame(position.sfen, max_moves=max_moves, declaration=declaration, kings=kings)
     for move in position.moves:
         game = _continued(game)
         game.push(move)
@@ -44,4 +46,9 @@ def _continued(game: ShogiGame) -> ShogiGame:
     if outcome is None or outcome.reason not in _ARBITRARY_ENDS:
         return game
     declaration = "off" if outcome.reason is Reason.DECLARATION else game.declaration
-    return ShogiGame(game.sfen(), max_moves=None, declaration=declaration)
+    # A start has the side to move that may lack its king: after its move, the position before it is one.
+    again = [game.pop()] if game.kings == "defender" and len(game.history) % 2 else []
+    fresh = ShogiGame(game.sfen(), max_moves=None, declaration=declaration, kings=game.kings)
+    for move in again:
+        fresh.push(move)
+    return fresh

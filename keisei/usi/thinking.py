@@ -13,11 +13,12 @@ from random import Random
 import torch
 
 from keisei.core.device import choose_device, keep_freed_memory
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.runs.load import load_network
 from keisei.search.puct import Line, Search, SearchResult, SearchSettings
 from keisei.search.trees import NO_LIMIT
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 from keisei.usi.clock import Control
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits
@@ -46,10 +47,10 @@ Tell = Callable[[Sequence[Info]], None]
 class Thinker:
     """A network that is ready to think."""
 
-    def __init__(self, agent: PPOAgent, name: str) -> None:
+    def __init__(self, policy: NetworkPolicy, name: str) -> None:
         self.name = name
-        self.max_moves = agent.config.env.max_moves
-        self._evaluate = agent.evaluate
+        self.max_moves = policy.config.env.max_moves
+        self._evaluate = policy.evaluate
         self._random = Random()
 
     @classmethod
@@ -58,7 +59,7 @@ class Thinker:
         keep_freed_memory()
         torch.set_num_threads(options.threads)
         network = load_network(checkpoint, choose_device("auto"))
-        thinker = cls(network.agent, network.name)
+        thinker = cls(network.policy, network.name)
         # The first passes are slow: memory is fetched, kernels are chosen, for each size of a batch anew.
         for batch in {1, options.batch}:
             search = Search([ShogiGame()], thinker._evaluate, settings=SearchSettings(leaves=batch))
@@ -79,10 +80,9 @@ class Thinker:
         return self._decision(result, options)
 
     def _by_policy(self, game: ShogiGame) -> SearchResult:
-        packed = encoding.pack([game])
-        offsets, actions = encoding.legal_actions(packed)
-        priors, values = self._evaluate(encoding.planes(packed), offsets, actions)
-        moves = [encoding.move_of(action, game.turn) for action in actions.tolist()]
+        positions = Positions.of_games([game])
+        priors, values = self._evaluate(positions)
+        moves = [encoding.move_of(action, game.turn) for action in positions.actions.tolist()]
         lines = [
             Line(move=move, visits=0, value=float(values[0]), prior=prior, pv=(move,), mate=None)
             for move, prior in zip(moves, priors.tolist(), strict=True)

@@ -14,11 +14,13 @@ from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent, decode_shogi
-from keisei.core.segment import Segment
+from keisei.core.policy import NetworkPolicy
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SelfPlay
 from keisei.core.sparse_policy import LegalMoves
 from keisei.shogi import encoding
+from keisei.shogi.positions import Positions
 
 SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them
@@ -86,7 +88,7 @@ def made_up_segment(packed: Packed, streams: int, seed: int = 0) -> Segment:
     random = np.random.default_rng(seed)
     steps = len(packed) // streams
     packed = packed[: steps * streams]
-    segment = Segment.empty(steps, streams, packed.shape[1])
+    segment = Segment.empty(SegmentShape(steps, streams, packed.shape[1]))
     segment.packed[:] = packed.reshape(segment.packed.shape)
     segment.actions[:] = random_moves(packed, seed).reshape(steps, streams)
     segment.log_probs[:] = -random.uniform(2, 5, (steps, streams))
@@ -104,18 +106,15 @@ def buffer_of(*segments: Segment, gamma: float = 0.99, gae_lambda: float = 0.9) 
     return buffer
 
 
-def played_segment(agent: PPOAgent, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
-    """What the agent plays against itself."""
-    return SelfPlay.begin(agent.config.env, games=games, seed=seed).rollout(agent, steps).segment
+def played_segment(policy: NetworkPolicy, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
+    """What a policy plays against itself."""
+    return SelfPlay.begin(policy.config.env, games=games, seed=seed).rollout(policy, steps).segment
 
 
 def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Tensor, dict[str, float]]:
     """The agent's loss for a minibatch with the weights as they are, and its metrics."""
-    planes, offsets, actions = decode_shogi(batch.packed, 1)
-    legal = LegalMoves.from_lists(offsets, actions, np.asarray(agent.network.logit_of_action), agent.device)
-    columns = [
-        int(np.flatnonzero(actions[offsets[i] : offsets[i + 1]] == action)[0])
-        for i, action in enumerate(batch.actions)
-    ]
-    loss, metrics = agent.loss(planes, legal, np.array(columns), batch, entropy_coef)
+    decoded = Positions.of_packed(batch.packed)
+    legal = LegalMoves.of(decoded, np.asarray(agent.network.logit_of_action), agent.device)
+    columns = [int(np.flatnonzero(decoded.legal(i) == action)[0]) for i, action in enumerate(batch.actions)]
+    loss, metrics = agent.loss(decoded.planes, legal, np.array(columns), batch, entropy_coef)
     return loss, {name: float(value) for name, value in metrics.items()}

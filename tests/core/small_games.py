@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from keisei.core.keyed_random import uniforms
-from keisei.core.ppo_agent import Decoded, PPOAgent
-from keisei.core.segment import Segment
+from keisei.core.policy import NetworkPolicy
+from keisei.core.segment import Segment, SegmentShape
+from keisei.shogi.positions import Positions
 
 Rows = npt.NDArray[np.uint8]
 State = tuple[int, ...]
@@ -40,10 +41,10 @@ class SmallGame(ABC):
     ) -> tuple[Rows, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Return (positions after the moves, rewards of the movers, whether the games are over)."""
 
-    def decode(self, packed: Rows, threads: int) -> Decoded:  # noqa: ARG002
+    def decode(self, packed: Rows, threads: int = 1) -> Positions:  # noqa: ARG002
         legal = self.legal(packed)
         offsets = np.concatenate([[0], legal.sum(1).cumsum()]).astype(np.int32)
-        return self.features(packed), offsets, np.nonzero(legal)[1].astype(np.int32)
+        return Positions(self.features(packed), offsets, np.nonzero(legal)[1].astype(np.int32))
 
 
 class Nim(SmallGame):
@@ -159,19 +160,19 @@ class SmallNetwork(nn.Module):
 
 
 class SmallSelfPlay:
-    """An agent against itself in many games side by side, as keisei.core.self_play does it for shogi."""
+    """A policy against itself in many games side by side, as keisei.core.self_play does it for shogi."""
 
     def __init__(self, game: SmallGame, count: int, seed: int) -> None:
         self.game, self._random, self._seed = game, np.random.default_rng(seed), seed
         self.rows = game.starts(count, self._random)
         self._step = 0
 
-    def rollout(self, agent: PPOAgent, steps: int) -> Segment:
+    def rollout(self, policy: NetworkPolicy, steps: int) -> Segment:
         count = len(self.rows)
-        segment = Segment.empty(steps, count, self.rows.shape[1])
+        segment = Segment.empty(SegmentShape(steps, count, self.rows.shape[1]))
         for t in range(steps):
             chances = uniforms(self._seed, np.arange(count, dtype=np.uint64), np.full(count, self._step))
-            choice = agent.select_action(*self.game.decode(self.rows, 1), chances)
+            choice = policy.select_action(self.game.decode(self.rows), chances)
             segment.packed[t] = self.rows
             segment.actions[t], segment.log_probs[t] = choice.actions, choice.log_probs
             segment.values[t] = choice.values
@@ -180,5 +181,5 @@ class SmallSelfPlay:
             self.rows = np.where(segment.ended[t][:, None], begun, after)
             self._step += 1
         segment.after[:] = self.rows
-        segment.bootstrap[:] = agent.get_value(self.game.decode(self.rows, 1)[0])
+        segment.bootstrap[:] = policy.get_value(self.game.decode(self.rows).planes)
         return segment

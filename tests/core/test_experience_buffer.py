@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from keisei.core.advantages import advantages_and_returns
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 
 FIELDS = ("packed", "actions", "log_probs", "values", "advantages", "returns")
 
 
 def numbered_segment(steps: int, streams: int, first: int = 0, width: int = 5) -> Segment:
     """Every move is told by its action, and every field of it differs."""
-    segment = Segment.empty(steps, streams, width)
+    segment = Segment.empty(SegmentShape(steps, streams, width))
     actions = np.arange(first, first + steps * streams).reshape(steps, streams)
     random = np.random.default_rng(first + 1)
     segment.actions[:] = actions
@@ -108,7 +108,7 @@ def test_segments_of_any_sizes_come_together() -> None:
     segments = [numbered_segment(4, 3), numbered_segment(1, 1, 100), numbered_segment(7, 2, 200)]
     together, other = new_buffer(), new_buffer()
     together.add_batch(segments[0])
-    together.add_batch(Segment.empty(0, 4, 5))
+    together.add_batch(Segment.empty(SegmentShape(0, 4, 5)))
     for segment in segments[1:]:
         other.add_batch(segment)
     together.merge(other)

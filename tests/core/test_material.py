@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from keisei.core.material import material, material_gains
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi import Color, ShogiGame
-from keisei.shogi.encoding import PACKED_BYTES, pack, pack_sfens
+from keisei.shogi.encoding import pack, pack_sfens
 
 WORTH = {"P": 1, "L": 3, "N": 4, "S": 5, "G": 6, "B": 8, "R": 10, "K": 0}
 WORTH |= {"+P": 7, "+L": 6, "+N": 6, "+S": 6, "+B": 10, "+R": 12}
@@ -57,7 +57,7 @@ def test_it_is_the_count_of_the_pieces_in_every_position(start: str | None) -> N
         kinds |= set(kind)
 
         steps = len(gains)
-        segment = Segment.empty(steps, 1, PACKED_BYTES)
+        segment = Segment.empty(SegmentShape(steps, 1))
         segment.packed[:, 0], segment.after[:] = rows[:-1], rows[-1:]
         assert material_gains(segment)[:, 0].tolist() == gains
         for gain, (_, what, captured) in zip(gains, kind, strict=True):
@@ -74,7 +74,7 @@ def test_a_capture_by_hand() -> None:
     game = ShogiGame("4k4/9/4+p4/4P4/9/9/9/9/4K4 b - 1")
     before = pack([game])
     game.push("5d5c+")
-    segment = Segment.empty(1, 1, PACKED_BYTES)
+    segment = Segment.empty(SegmentShape(1, 1))
     segment.packed[0], segment.after[:] = before, pack([game])
     assert material(before).tolist() == [1 - 7]
     assert material(pack([game])).tolist() == [-(7 + 1)]
@@ -83,7 +83,7 @@ def test_a_capture_by_hand() -> None:
 
 def test_the_move_that_ends_a_game_gains_nothing_and_streams_are_apart() -> None:
     sfens = ["4k4/9/9/9/9/9/9/9/4K4 b R 1", "4k4/9/9/9/9/9/9/9/4K4 w R 1", "4k4/9/9/9/9/9/9/9/4K4 b r2b 1"]
-    segment = Segment.empty(2, 2, PACKED_BYTES)
+    segment = Segment.empty(SegmentShape(2, 2))
     first, second, third = pack_sfens(sfens)
     segment.packed[:, 0], segment.after[0] = [first, second], first  # +10, -10 and again +10
     segment.packed[:, 1], segment.after[1] = [third, first], second  # -26, then another game: +10, -10

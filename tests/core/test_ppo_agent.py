@@ -22,8 +22,9 @@ from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import Decoded, NotFiniteError, PPOAgent, decode_shogi
+from keisei.core.ppo_agent import NotFiniteError, PPOAgent
 from keisei.shogi import Color, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 
 def collect(agent: PPOAgent, seed: int = 1, *, games: int = 8, steps: int = 8) -> ExperienceBuffer:
@@ -78,8 +79,8 @@ def test_learning_starts_from_the_policy_that_has_played(
 
 def test_values_are_the_networks_however_they_are_asked_for() -> None:
     agent, packed = small_agent(), positions(20)
-    planes, offsets, actions = decode_shogi(packed, 1)
-    choice = agent.select_action(planes, offsets, actions, np.full(len(planes), 0.5))
+    planes = encoding.planes(packed)
+    choice = agent.select_action(Positions.of_packed(packed), np.full(len(planes), 0.5))
     with torch.no_grad():
         _, values = agent.network(torch.from_numpy(planes))
     assert np.ptp(values.numpy()) > 0.05
@@ -103,9 +104,9 @@ def test_the_same_seed_learns_the_same_twice() -> None:
 def test_every_move_is_learned_from_once_in_an_epoch() -> None:
     seen: list[bytes] = []
 
-    def decode(packed: npt.NDArray[np.uint8], threads: int) -> Decoded:
+    def decode(packed: npt.NDArray[np.uint8], threads: int) -> Positions:
         seen.extend(row.tobytes() for row in packed)
-        return decode_shogi(packed, threads)
+        return Positions.of_packed(packed, threads)
 
     config = small_config(ppo_epochs=2)
     agent = PPOAgent(config, decode=decode, numerics=Numerics())
@@ -123,9 +124,9 @@ def test_every_move_is_learned_from_once_in_an_epoch() -> None:
 def test_the_orders_of_two_updates_have_nothing_in_common() -> None:
     orders: list[list[int]] = []
 
-    def decode(packed: npt.NDArray[np.uint8], threads: int) -> Decoded:
+    def decode(packed: npt.NDArray[np.uint8], threads: int) -> Positions:
         orders.append(encoding.plies(packed).tolist())
-        return decode_shogi(packed, threads)
+        return Positions.of_packed(packed, threads)
 
     config = small_config(steps_per_epoch=256, minibatch_size=256, ppo_epochs=2)
     agent = PPOAgent(config, decode=decode, numerics=Numerics())

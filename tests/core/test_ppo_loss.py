@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from keisei.config.schema import TrainingConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
-from keisei.core.ppo_agent import PPOAgent, decode_shogi
+from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi import encoding
+from keisei.shogi.positions import Positions
 
 ENTROPY_COEF = 0.03
 
@@ -125,8 +126,7 @@ def test_the_loss_and_all_gradients_are_those_of_the_paper(
 def test_both_signs_of_advantage_and_both_clippings_are_in_the_moves_above() -> None:
     agent = small_agent()
     batch = off_policy_buffer(agent).all()
-    planes, offsets, actions = decode_shogi(batch.packed, 1)
-    choice = agent.select_action(planes, offsets, actions, np.zeros(len(planes)))
+    choice = agent.select_action(Positions.of_packed(batch.packed), np.zeros(len(batch.packed)))
     beyond = np.abs(choice.values - batch.values) > 0.2
     assert 0.2 < beyond.mean() < 0.8
     assert 0.2 < (batch.advantages > 0).mean() < 0.8

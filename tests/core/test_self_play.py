@@ -17,6 +17,7 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.core.self_play import Collected, SavedGames, SelfPlay, position_before_end
 from keisei.shogi import ShogiGame, encoding
+from keisei.shogi.positions import Positions
 from keisei.shogi.vector import FinishedGame, VectorGames
 
 FIELDS = Segment.__slots__
@@ -158,8 +159,7 @@ def test_moves_are_drawn_by_the_games_number_and_ply(agent: PPOAgent) -> None:
     segment = play.rollout(agent, 1).segment
     packed = segment.packed[0]
     chances = uniforms(1, numbers, encoding.plies(packed))
-    offsets, actions = encoding.legal_actions(packed)
-    choice = agent.select_action(encoding.planes(packed), offsets, actions, chances)
+    choice = agent.select_action(Positions.of_packed(packed), chances)
     assert np.array_equal(choice.actions, segment.actions[0])
 
 

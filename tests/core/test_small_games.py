@@ -39,7 +39,7 @@ def train(game: SmallGame) -> PPOAgent:
 def greedy(agent: PPOAgent, game: SmallGame, states: list[State]) -> dict[State, int]:
     """The most probable move in each position."""
     rows = np.array(states, np.uint8)
-    choice = agent.select_action(*game.decode(rows, 1), np.zeros(len(rows)), temperature=0)
+    choice = agent.select_action(game.decode(rows), np.zeros(len(rows)), temperature=0)
     return dict(zip(states, choice.actions.tolist(), strict=True))
 
 

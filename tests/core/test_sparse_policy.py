@@ -12,17 +12,24 @@ from torch import Tensor
 
 from keisei.config.schema import ModelConfig
 from keisei.core.models import model_factory
-from keisei.core.ppo_agent import decode_shogi
 from keisei.core.sparse_policy import LegalMoves, entropy, sample
 from keisei.shogi import encoding
+from keisei.shogi.positions import Positions
 
 CPU = torch.device("cpu")
 HEADS = pytest.mark.parametrize("head", ["labels", "linear"])
 
 
 def legal_of(packed: npt.NDArray[np.uint8], logit_of_action: npt.NDArray[np.int64]) -> LegalMoves:
-    offsets, actions = encoding.legal_actions(packed)
-    return LegalMoves.from_lists(offsets, actions, logit_of_action, CPU)
+    return LegalMoves.of(Positions.of_packed(packed), logit_of_action, CPU)
+
+
+def legal_lists(actions: list[list[int]], logit_of_action: npt.NDArray[np.int64]) -> LegalMoves:
+    offsets = np.cumsum([0, *map(len, actions)], dtype=np.int32)
+    planes = np.zeros((len(actions), 1), np.float32)
+    return LegalMoves.of(
+        Positions(planes, offsets, np.concatenate(actions).astype(np.int32)), logit_of_action, CPU
+    )
 
 
 def logits_of(packed: npt.NDArray[np.uint8], head: str) -> tuple[Tensor, npt.NDArray[np.int64]]:
@@ -83,10 +90,8 @@ def test_gradients_are_finite_and_nothing_illegal_gets_any(head: str) -> None:
     assert (gradient[-1] == 0).all(), "with one move there is nothing to learn"
 
 
-def test_the_lists_may_stand_in_a_longer_array() -> None:
-    """As in a Batch, where what is behind the last list is left from earlier moves."""
-    offsets, actions = np.array([0, 1, 3], np.int32), np.array([2, 0, 1, 7, 7], np.int32)
-    legal = LegalMoves.from_lists(offsets, actions, np.array([10, 11, 12]), CPU)
+def test_shorter_lists_are_padded() -> None:
+    legal = legal_lists([[2], [0, 1]], np.array([10, 11, 12]))
     assert legal.logits.tolist() == [[12, 0], [10, 11]]
     assert legal.legal.tolist() == [[True, False], [True, True]]
 
@@ -95,9 +100,7 @@ def test_the_lists_may_stand_in_a_longer_array() -> None:
 @given(st.lists(st.floats(-80, 80, width=32), min_size=1, max_size=6), st.integers(0, 3))
 def test_no_logits_give_nan(numbers: list[float], padding: int) -> None:
     count = len(numbers)
-    wide = np.concatenate([np.arange(count), np.arange(count + padding)]).astype(np.int32)
-    offsets = np.array([0, count, 2 * count + padding], np.int32)
-    legal = LegalMoves.from_lists(offsets, wide, np.arange(count + padding), CPU)
+    legal = legal_lists([list(range(count)), list(range(count + padding))], np.arange(count + padding))
     logits = torch.tensor([numbers + [0.0] * padding] * 2, requires_grad=True)
     log_probs = legal.log_probs(logits)
     (log_probs[:, 0].sum() + entropy(log_probs).sum()).backward()
@@ -108,9 +111,7 @@ def test_no_logits_give_nan(numbers: list[float], padding: int) -> None:
 
 @pytest.mark.parametrize("temperature", [0.25, 1.0, 4.0])
 def test_the_temperature_divides_the_logits(temperature: float) -> None:
-    legal = LegalMoves.from_lists(
-        np.array([0, 2, 5], np.int32), np.array([0, 2, 0, 1, 2], np.int32), np.arange(3), CPU
-    )
+    legal = legal_lists([[0, 2], [0, 1, 2]], np.arange(3))
     logits = torch.tensor([[1.0, 9.0, -2.0], [0.5, -1.0, 3.0]])
     weights = np.exp(np.array([1.0, -2.0]) / temperature)
     first = legal.log_probs(logits, temperature)[0].exp()
@@ -124,18 +125,14 @@ def test_the_temperature_divides_the_logits(temperature: float) -> None:
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-9, 1e-38])
 def test_a_temperature_near_zero_takes_the_best_move_and_no_padding(temperature: float) -> None:
-    legal = LegalMoves.from_lists(
-        np.array([0, 2, 5], np.int32), np.array([0, 1, 0, 1, 2], np.int32), np.arange(3), CPU
-    )
+    legal = legal_lists([[0, 1], [0, 1, 2]], np.arange(3))
     logits = torch.tensor([[-30.0, -20.0, 5.0], [1.0, 2.0, 3.0]])
     log_probs = legal.log_probs(logits, temperature)
     assert log_probs.exp().tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
 def test_a_great_temperature_makes_all_moves_equal_and_no_padding() -> None:
-    legal = LegalMoves.from_lists(
-        np.array([0, 2, 5], np.int32), np.array([0, 1, 0, 1, 2], np.int32), np.arange(3), CPU
-    )
+    legal = legal_lists([[0, 1], [0, 1, 2]], np.arange(3))
     log_probs = legal.log_probs(torch.tensor([[-30.0, -20.0, 5.0], [1.0, 2.0, 3.0]]), 1e12)
     torch.testing.assert_close(log_probs.exp(), torch.tensor([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3]]))
 
@@ -197,19 +194,19 @@ def test_rows_are_drawn_each_by_its_own_number() -> None:
 @HEADS
 def test_an_agent_draws_legal_moves_with_their_log_probs(head: str) -> None:
     agent, packed = small_agent(small_config({"policy_head": head})), positions(30)
-    planes, offsets, actions = decode_shogi(packed, 1)
+    decoded = Positions.of_packed(packed)
     uniforms = np.random.default_rng(5).random(len(packed))
     uniforms[:2] = 0.0, 1 - 2.0**-53
-    logits, values = agent.network(torch.from_numpy(planes))
+    logits, values = agent.network(torch.from_numpy(decoded.planes))
     logit_of_action = np.asarray(agent.network.logit_of_action)
     for temperature in (1.0, 0.5):
-        choice = agent.select_action(planes, offsets, actions, uniforms, temperature)
+        choice = agent.select_action(decoded, uniforms, temperature)
         assert (choice.actions.dtype, choice.log_probs.dtype) == (np.dtype(np.int32), np.dtype(np.float32))
         dense = dense_log_probs(logits.detach() / temperature, packed, logit_of_action).numpy()
         rows = np.arange(len(packed))
         np.testing.assert_allclose(choice.log_probs, dense[rows, choice.actions], atol=1e-5)
         np.testing.assert_allclose(choice.values, values.detach(), atol=1e-6)
-    best = agent.select_action(planes, offsets, actions, uniforms, 0.0)
+    best = agent.select_action(decoded, uniforms, 0.0)
     dense = dense_log_probs(logits.detach(), packed, logit_of_action).numpy()
     assert np.array_equal(best.actions, dense.argmax(1))
     assert not np.array_equal(best.actions, choice.actions)

@@ -1,12 +1,12 @@
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from evaluation_play import VALUES, Actions, drawn, greedy_moves, wins_at_once
+from evaluation_play import VALUES, drawn, greedy_moves, wins_at_once
 from reference import flip_sfen, flip_usi
 
+from keisei.core.policy import Choice
 from keisei.evaluation import (
     AlphaBetaPlayer,
     GreedyPlayer,
@@ -17,6 +17,7 @@ from keisei.evaluation import (
     Turn,
 )
 from keisei.shogi import START_SFEN, Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 FULL_HAND = "4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1"
 PAWN_DROP_TRAP = "7nk/R8/p8/9/9/9/9/9/4K4 b P 1"  # P*1b would be mate
@@ -34,30 +35,25 @@ WINS = {
 }
 
 
-class FakeChoice(NamedTuple):
-    actions: Actions
+def choice_of(actions: list[int]) -> Choice:
+    zeros = np.zeros(len(actions), np.float32)
+    return Choice(np.array(actions, np.int32), zeros, zeros)
 
 
 class FakePolicy:
     """Prefers the largest action; above temperature 0 the one that the random number points to."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], Actions]] = []
+        self.seen: list[Positions] = []
 
     def select_action(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: Actions,
-        uniforms: npt.NDArray[np.float64],
-        temperature: float,
-    ) -> FakeChoice:
-        self.seen.append((planes, offsets, actions))
-        lists = [actions[a:b] for a, b in itertools.pairwise(offsets)]
+        self, positions: Positions, uniforms: npt.NDArray[np.float64], temperature: float
+    ) -> Choice:
+        self.seen.append(positions)
+        lists = [positions.legal(row) for row in range(len(positions))]
         if temperature == 0:
-            return FakeChoice(np.array([legal.max() for legal in lists], np.int32))
-        chosen = [legal[int(draw * len(legal))] for legal, draw in zip(lists, uniforms, strict=True)]
-        return FakeChoice(np.array(chosen, np.int32))
+            return choice_of([legal.max() for legal in lists])
+        return choice_of([legal[int(draw * len(legal))] for legal, draw in zip(lists, uniforms, strict=True)])
 
 
 def everyone() -> list[Player]:
@@ -213,14 +209,14 @@ def test_a_network_sees_the_positions_of_its_games_in_one_call() -> None:
     turns = in_play(12, 90)
     policy, some = FakePolicy(), [turns[index] for index in (7, 0, 11, 3)]
     NetworkPlayer(policy, "max", 1).choose(some)
-    ((planes, offsets, actions),) = policy.seen
+    (seen,) = policy.seen
     packed = encoding.pack([turn.game for turn in some])
     own_offsets, own_actions = encoding.legal_actions(packed)
-    assert (planes == encoding.planes(packed)).all()
-    assert planes.dtype == np.float32
-    assert offsets.dtype == actions.dtype == np.int32
-    assert offsets.tolist() == own_offsets.tolist()
-    assert actions.tolist() == own_actions.tolist()
+    assert (seen.planes == encoding.planes(packed)).all()
+    assert seen.planes.dtype == np.float32
+    assert seen.offsets.dtype == seen.actions.dtype == np.int32
+    assert seen.offsets.tolist() == own_offsets.tolist()
+    assert seen.actions.tolist() == own_actions.tolist()
 
 
 def test_a_network_draws_by_its_seed_above_temperature_0_only() -> None:

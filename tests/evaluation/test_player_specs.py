@@ -139,7 +139,7 @@ def test_the_same_weights_elsewhere_are_the_same_player(first: Path, tmp_path: P
     assert here.identity == there.identity
     assert moves(here) == moves(there)
     network = load_network(checkpoint_of(first, 2048))
-    assert weights_sha256(network.agent.tensors()["weights"]) == network.sha256
+    assert weights_sha256(network.policy.weights()) == network.sha256
     other = make_player(f"{first}@1024", 1)
     assert other.identity != here.identity
     assert moves(other) != moves(here)

@@ -29,6 +29,7 @@ from keisei.runs.export import ExportError, compare, export_onnx
 from keisei.runs.find import find_checkpoint
 from keisei.runs.load import load_network
 from keisei.shogi import ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,19 +97,18 @@ def test_legal_moves_get_the_probabilities_that_the_agent_gives(
 ) -> None:
     checkpoint = remade(trained, tmp_path, **model)
     report = export_onnx(checkpoint, tmp_path / "net.onnx")
-    packed = played(range(1, 10))
-    planes, (offsets, actions) = encoding.planes(packed), encoding.legal_actions(packed)
-    priors, values = load_network(checkpoint).agent.evaluate(planes, offsets, actions)
+    positions = Positions.of_packed(played(range(1, 10)))
+    priors, values = load_network(checkpoint).policy.evaluate(positions)
     assert priors.max() > 0.2  # weights that say something
     for first, last in ((0, 1), (1, 3), (0, 9)):
-        policy, value = run(report.path, planes[first:last])
+        policy, value = run(report.path, positions.planes[first:last])
         assert policy.dtype == value.dtype == np.float32
         assert (policy.shape, value.shape) == ((last - first, 13527), (last - first,))
         np.testing.assert_allclose(value, values[first:last], atol=1e-5)
         assert (policy[:, ACTION_LABELS == -1] == -1e9).all()
-        for row, position in enumerate(range(first, last)):
-            own = slice(offsets[position], offsets[position + 1])
-            shares = np.exp(policy[row, actions[own]].astype(np.float64))
+        for row, index in enumerate(range(first, last)):
+            shares = np.exp(policy[row, positions.legal(index)].astype(np.float64))
+            own = slice(positions.offsets[index], positions.offsets[index + 1])
             np.testing.assert_allclose(shares / shares.sum(), priors[own], atol=1e-5)
 
 
@@ -142,7 +142,7 @@ def test_the_file_says_where_it_comes_from_and_nothing_of_this_machine(trained: 
 def test_a_changed_weight_is_noticed(trained: Path, tmp_path: Path) -> None:
     report = export_onnx(trained, tmp_path / "net.onnx")
     planes = encoding.planes(np.concatenate([played(range(1, 9))] * 8))
-    network = load_network(trained).agent.network
+    network = load_network(trained).policy.network
     assert compare(report.path, network, planes).within(1e-6)
     with torch.no_grad():
         network.get_parameter("policy.conv.bias")[3] += 1e-3

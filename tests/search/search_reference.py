@@ -7,36 +7,37 @@ import math
 import random
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.search.puct import Evaluate
 from keisei.shogi import Move, Reason, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int32]
 
 
-def hashed(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
+def hashed(positions: Positions) -> tuple[Floats, Floats]:
     """Return priors and values that look random and depend only on each position."""
-    priors, values = np.empty(len(actions), np.float32), np.empty(len(planes), np.float32)
-    for row in range(len(planes)):
-        seed = zlib.crc32(planes[row].tobytes())
-        own = slice(offsets[row], offsets[row + 1])
-        bits = (actions[own].astype(np.uint64) * 2654435761 + seed) * 40503 % 65521
+    priors, values = np.empty(len(positions.actions), np.float32), np.empty(len(positions), np.float32)
+    for row in range(len(positions)):
+        seed = zlib.crc32(positions.planes[row].tobytes())
+        own = slice(positions.offsets[row], positions.offsets[row + 1])
+        bits = (positions.actions[own].astype(np.uint64) * 2654435761 + seed) * 40503 % 65521
         weights = (bits.astype(np.float64) + 1) ** 4
         priors[own] = weights / weights.sum()
         values[row] = (seed % 2001 - 1000) / 1001
     return priors, values
 
 
-def uniform(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
+def uniform(positions: Positions) -> tuple[Floats, Floats]:
     """Return equal priors for all moves and value 0 for all positions."""
-    counts = np.diff(offsets)
+    counts = np.diff(positions.offsets)
     priors = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-    assert len(priors) == len(actions)
-    return priors, np.zeros(len(planes), np.float32)
+    assert len(priors) == len(positions.actions)
+    return priors, np.zeros(len(positions), np.float32)
 
 
 class Node:
@@ -69,10 +70,9 @@ class Reference:
             path.append(self.child(path[-1], self.best_move(path[-1])))
         leaf = path[-1]
         if leaf.result is None:
-            packed = encoding.pack([leaf.game])
-            offsets, actions = encoding.legal_actions(packed)
-            priors, values = self.evaluate(encoding.planes(packed), offsets, actions)
-            moves = [encoding.move_of(action, leaf.game.turn) for action in actions.tolist()]
+            positions = Positions.of_games([leaf.game])
+            priors, values = self.evaluate(positions)
+            moves = [encoding.move_of(action, leaf.game.turn) for action in positions.actions.tolist()]
             leaf.priors = dict(zip(moves, priors.tolist(), strict=True))
             value = float(values[0])
         else:
@@ -167,9 +167,9 @@ def flipped(game: ShogiGame) -> ShogiGame:
 def mirrored(evaluate: Evaluate) -> Evaluate:
     """Return the same evaluation, blind to the colour plane."""
 
-    def blind(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        planes = planes.copy()
+    def blind(positions: Positions) -> tuple[Floats, Floats]:
+        planes = positions.planes.copy()
         planes[:, 42] = 0
-        return evaluate(planes, offsets, actions)
+        return evaluate(replace(positions, planes=planes))
 
     return blind

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from conftest import random_play
+from reference import flip_sfen, flip_usi
 
 from keisei.search.mate import MateAnswer, find_mate
 from keisei.shogi import START_SFEN, Move, RulesError, ShogiGame
@@ -53,8 +54,11 @@ def is_forced(game: ShogiGame, line: tuple[Move, ...]) -> bool:
     return end is not None and end.winner is game.turn and str(end.reason) == "checkmate"
 
 
-def few_pieces(seed: int, count: int = 4, in_hand: int = 3) -> ShogiGame:
-    """Return a mate problem: a king near its corner, `count` other pieces, up to `in_hand` in hand."""
+def few_pieces(seed: int, count: int = 4, in_hand: int = 3, kings: str = "both") -> ShogiGame:
+    """Return a mate problem: a king near its corner, `count` other pieces, up to `in_hand` in hand.
+
+    Black's king is far away or missing.
+    """
     draw = random.Random(seed)
     while True:
         pieces = draw.sample(["G", "S", "N", "L", "P", "R", "B", "+P", "+R", "+B", "g", "s", "p", "n"], count)
@@ -62,22 +66,22 @@ def few_pieces(seed: int, count: int = 4, in_hand: int = 3) -> ShogiGame:
         grid = [["1"] * 9 for _ in range(9)]
         for (rank, file), piece in zip(squares, ["k", *pieces], strict=True):
             grid[rank][8 - file] = piece
-        grid[8][0] = "K"
+        grid[8][0] = "K" if kings == "both" else "1"
         hand = "".join(sorted(draw.sample("GSNLPRB", draw.randrange(in_hand + 1)))) or "-"
         sfen = "/".join("".join(row) for row in grid) + f" b {hand}"
         try:
-            return ShogiGame(f"{sfen} 1", max_moves=None, declaration="off")
+            return ShogiGame(f"{sfen} 1", max_moves=None, declaration="off", kings=kings)
         except ValueError:
             continue
 
 
-@pytest.mark.parametrize(("count", "in_hand"), [(4, 3), (6, 1)])
+@pytest.mark.parametrize(("count", "in_hand", "kings"), [(4, 3, "both"), (6, 1, "both"), (5, 2, "defender")])
 def test_mates_in_one_and_three_are_found_exactly_where_brute_force_finds_them(
-    count: int, in_hand: int
+    count: int, in_hand: int, kings: str
 ) -> None:
     found: dict[tuple[str, int | None], int] = {}
     for seed in range(200):
-        game = few_pieces(seed, count, in_hand)
+        game = few_pieces(seed, count, in_hand, kings)
         answer = find_mate(game, max_nodes=1000)
         shortest = next((plies for plies in (1, 3) if mates_within(game, plies)), None)
         found[answer.kind, shortest] = found.get((answer.kind, shortest), 0) + 1
@@ -95,10 +99,11 @@ def test_no_mate_is_denied_where_brute_force_finds_one_in_five() -> None:
     assert denied > 20
 
 
-def test_every_claimed_mate_is_forced() -> None:
+@pytest.mark.parametrize("kings", ["both", "defender"])
+def test_every_claimed_mate_is_forced(kings: str) -> None:
     lengths = set()
     for seed in range(300, 500):
-        game = few_pieces(seed)
+        game = few_pieces(seed, kings=kings)
         answer = find_mate(game, max_nodes=1000)
         if answer.kind == "mate" and len(answer.line) <= 7:
             assert is_forced(game, answer.line), game.sfen()
@@ -127,6 +132,55 @@ def test_mate_with_a_dropped_pawn_is_none_but_with_a_moved_pawn_it_is() -> None:
         (Move.from_usi("1c1b+"),),
         (Move.from_usi("2c2b"),),
     }
+
+
+@pytest.mark.parametrize(
+    ("sfen", "line"),
+    [
+        ("4k4/9/4P4/9/9/9/9/9/9 b G 1", "G*5b"),
+        # The rook would give check to a king on 5i.
+        ("4k4/9/4P4/9/9/9/9/4r4/9 b G 1", "G*5b"),
+        # A knight, with the king shut in by its own pieces.
+        ("7lk/7np/9/9/9/9/9/9/9 b N 1", "N*2c"),
+        ("7nk/9/7G1/9/9/9/9/9/9 b P 1", None),  # P*1b would be mate, but is illegal
+        ("4k4/9/9/9/9/9/9/9/9 b G 1", None),
+        ("4k4/9/9/9/9/9/9/9/9 b P 1", None),
+        ("k8/9/9/9/9/9/9/8R/9 b - 1", None),  # checks for ever
+    ],
+)
+@pytest.mark.parametrize("flip", [False, True])
+def test_mate_problems_without_the_attackers_king(sfen: str, line: str | None, flip: bool) -> None:
+    answer = find_mate(ShogiGame(flip_sfen(sfen) if flip else sfen, kings="defender"))
+    if line is None:
+        assert answer == MateAnswer("nomate")
+    else:
+        assert answer == MateAnswer("mate", (Move.from_usi(flip_usi(line) if flip else line),))
+
+
+@pytest.mark.parametrize("sfen", [MATE_IN_THREE.replace("K8", "9"), "9/5p+R2/9/5n1k1/9/9/9/9/9 b LP 1"])
+def test_a_longer_mate_without_the_attackers_king_is_forced(sfen: str) -> None:
+    game = ShogiGame(sfen, kings="defender")
+    assert not mates_within(game, 1)
+    answer = find_mate(game)
+    assert answer.kind == "mate"
+    assert len(answer.line) == 3
+    assert is_forced(game, answer.line)
+
+
+def test_without_a_king_there_are_no_counter_checks() -> None:
+    """The knight takes the lance with check: a king on 2e must move; without one, G*1b mates."""
+    counter_check = "6Gnk/9/7Sg/8L/7K1/9/9/9/9 b - 1"
+    assert find_mate(ShogiGame(counter_check)).kind == "nomate"
+    problem = ShogiGame(counter_check.replace("7K1", "9"), kings="defender")
+    answer = find_mate(problem)
+    assert [str(move) for move in answer.line] == ["1d1c", "2a1c", "G*1b"]
+    assert is_forced(problem, answer.line)
+
+
+def test_the_defender_to_move_cannot_mate_who_has_no_king() -> None:
+    game = ShogiGame("4k4/9/4P4/9/9/9/9/9/9 b G2r 1", kings="defender")
+    game.push("G*1i")
+    assert find_mate(game) == MateAnswer("nomate")
 
 
 def test_perpetual_check_is_no_mate() -> None:

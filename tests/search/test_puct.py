@@ -1,12 +1,12 @@
 """The search against a plain one in Python, and what it must never get wrong."""
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from search_reference import (
     Floats,
-    Ints,
     Reference,
     after,
     ends,
@@ -20,6 +20,7 @@ from search_reference import (
 from keisei.search.puct import Evaluate, Search, SearchResult, SearchSettings
 from keisei.search.trees import SearchTrees
 from keisei.shogi import Move, RulesError, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 ONE_LEAF = SearchSettings(leaves=1)
 ALL = 600  # more lines than there are moves
@@ -142,10 +143,10 @@ def test_a_move_that_allows_mate_is_refused_whatever_the_priors_say() -> None:
     game = ShogiGame(THREATENED)
     blunder = encoding.action_of("P*9b", game.turn)
 
-    def hostile(planes: Floats, _: Ints, actions: Ints) -> tuple[Floats, Floats]:
+    def hostile(positions: Positions) -> tuple[Floats, Floats]:
         """Put all the weight on one move and tell every side to move that it stands well."""
-        priors = (actions == blunder).astype(np.float32)
-        return priors + np.float32(1e-9), np.ones(len(planes), np.float32)
+        priors = (positions.actions == blunder).astype(np.float32)
+        return priors + np.float32(1e-9), np.ones(len(positions), np.float32)
 
     result = searched(game, 30, evaluate=hostile)
     assert next(str(line.move) for line in result.lines if line.mate == -2) == "P*9b"
@@ -202,9 +203,9 @@ def test_repetition_is_a_draw_and_perpetual_check_a_loss() -> None:
 
 
 def test_a_won_position_has_a_positive_value_for_either_colour() -> None:
-    def material(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        own, other = planes[:, 6:7].sum((1, 2, 3)), planes[:, 20:21].sum((1, 2, 3))  # rooks on the board
-        return uniform(planes, offsets, actions)[0], (0.5 * np.sign(own - other)).astype(np.float32)
+    def material(positions: Positions) -> tuple[Floats, Floats]:
+        own, other = (positions.planes[:, piece].sum((1, 2)) for piece in (6, 20))  # rooks on the board
+        return uniform(positions)[0], (0.5 * np.sign(own - other)).astype(np.float32)
 
     ahead = ShogiGame("4k4/9/9/9/9/9/9/9/R3K4 b - 1")
     behind = ShogiGame("4k4/9/9/9/9/9/9/9/R3K4 w - 1")
@@ -289,12 +290,12 @@ def test_games_together_are_searched_as_each_alone(threads: int, leaves: int) ->
 def test_batches_hold_all_games_and_no_more_leaves_than_asked_for() -> None:
     sizes: list[int] = []
 
-    def counting(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        sizes.append(len(planes))
-        assert offsets[0] == 0
-        assert len(offsets) == len(planes) + 1
-        assert offsets[-1] == len(actions)
-        return hashed(planes, offsets, actions)
+    def counting(positions: Positions) -> tuple[Floats, Floats]:
+        sizes.append(len(positions))
+        assert positions.offsets[0] == 0
+        assert len(positions.offsets) == len(positions.planes) + 1
+        assert positions.offsets[-1] == len(positions.actions)
+        return hashed(positions)
 
     Search([ShogiGame() for _ in range(5)], counting, settings=SearchSettings(leaves=4)).run(visits=50)
     assert sizes[0] == 5  # the roots
@@ -305,9 +306,9 @@ def test_batches_hold_all_games_and_no_more_leaves_than_asked_for() -> None:
 def test_no_leaf_is_evaluated_twice() -> None:
     seen: list[bytes] = []
 
-    def noting(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        seen.extend(row.tobytes() for row in planes)
-        return hashed(planes, offsets, actions)
+    def noting(positions: Positions) -> tuple[Floats, Floats]:
+        seen.extend(row.tobytes() for row in positions.planes)
+        return hashed(positions)
 
     game = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b - 1")
     search = Search([game], noting, settings=SearchSettings(leaves=16))
@@ -352,12 +353,12 @@ def test_a_full_tree_ends_the_search() -> None:
 def test_a_failed_evaluation_can_be_repeated() -> None:
     calls = 0
 
-    def failing(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
+    def failing(positions: Positions) -> tuple[Floats, Floats]:
         nonlocal calls
         calls += 1
         if calls % 3 == 0:
             raise OSError("out of reach")
-        return hashed(planes, offsets, actions)
+        return hashed(positions)
 
     search = Search([ShogiGame()], failing)
     for _ in range(100):
@@ -395,8 +396,8 @@ def test_a_wrong_evaluation_is_refused_and_changes_nothing(
 ) -> None:
     wrong = True
 
-    def evaluate(planes: Floats, offsets: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        priors, values = hashed(planes, offsets, actions)
+    def evaluate(positions: Positions) -> tuple[Floats, Floats]:
+        priors, values = hashed(positions)
         return spoil(priors, values) if wrong else (priors, values)
 
     search = Search([ShogiGame()], evaluate)
@@ -437,9 +438,9 @@ def test_settings_out_of_range_are_refused(settings: SearchSettings, message: st
 
 
 def test_the_largest_settings_and_priors_are_searched() -> None:
-    def huge(planes: Floats, _: Ints, actions: Ints) -> tuple[Floats, Floats]:
-        priors = np.where(actions % 2 == 0, np.finfo(np.float32).max, 0).astype(np.float32)
-        return priors, np.zeros(len(planes), np.float32)
+    def huge(positions: Positions) -> tuple[Floats, Floats]:
+        priors = np.where(positions.actions % 2 == 0, np.finfo(np.float32).max, 0).astype(np.float32)
+        return priors, np.zeros(len(positions), np.float32)
 
     settings = SearchSettings(c_puct=1e6, fpu=1e6)
     assert searched(ShogiGame(), 200, settings, evaluate=huge).visits >= 200
@@ -462,8 +463,9 @@ def test_limits_out_of_range_are_refused() -> None:
 def test_leaves_are_the_same_until_they_are_expanded() -> None:
     trees = SearchTrees([ShogiGame()] * 2, c_puct=1.5, fpu=0.25, leaves=4, max_nodes=1000)
     for _ in range(3):
-        first = [part.copy() for part in trees.select(visits=100)]
+        first = copy.deepcopy(trees.select(visits=100))
         again = trees.select(visits=100)
-        assert all((one == other).all() for one, other in zip(first, again, strict=True))
-        trees.expand(*hashed(*again))
+        for name in Positions.__slots__:
+            assert np.array_equal(getattr(first, name), getattr(again, name)), name
+        trees.expand(*hashed(again))
     assert trees.result(0, 1)[1] == trees.result(1, 1)[1] > 4

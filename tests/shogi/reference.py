@@ -6,6 +6,9 @@ so far; everything else is worked out from the board each time.
 A square is (file, rank), both 1 to 9: rank 1 is USI's rank "a", the far edge as Black sees it.
 A piece is written as in SFEN: "P" is Black's pawn, "+p" White's promoted pawn. A move is its USI
 text: "7g7f", "8h2b+", "P*5e". Black ("b", sente) moves toward rank 1, White ("w") toward rank 9.
+
+The side to move may lack its king, as in mate problems: nothing here looks for a king before it needs
+one, and a king that is not on the board is never in check.
 """
 
 import re

@@ -10,10 +10,12 @@ import pytest
 from usi_talk import PATIENCE, Conversation, quick_talk, talk
 
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
 
 pytest_plugins = ["usi_fixtures"]
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+PROBLEM = "4k4/9/4P4/9/9/9/9/9/9 b G 1"
 LONGER_MATE = "7k1/9/9/9/9/9/9/9/4K4 b R2G 1"
 NO_MATE = "4k4/9/9/9/9/9/9/9/4K4 b P 1"
 ENDLESS_CHECKS = "9/9/9/9/4k4/9/9/9/K8 b 4S4N 1"  # which the search for mate does not exhaust in a minute
@@ -239,12 +241,11 @@ def test_multipv_tells_that_many_lines_best_first(engine: Conversation) -> None:
 def test_the_policy_alone_plays_its_most_probable_move(engine: Conversation, checkpoint: Path) -> None:
     from keisei.runs.load import load_network
 
-    game = ShogiGame(max_moves=load_network(checkpoint).agent.config.env.max_moves)
+    game = ShogiGame(max_moves=load_network(checkpoint).policy.config.env.max_moves)
     game.push("2g2f")
-    packed = encoding.pack([game])
-    offsets, actions = encoding.legal_actions(packed)
-    priors, values = load_network(checkpoint).agent.evaluate(encoding.planes(packed), offsets, actions)
-    best = encoding.move_of(int(actions[priors.argmax()]), game.turn)
+    positions = Positions.of_games([game])
+    priors, values = load_network(checkpoint).policy.evaluate(positions)
+    best = encoding.move_of(int(positions.actions[priors.argmax()]), game.turn)
     engine.say(
         "setoption name Policy value true", "setoption name MultiPV value 2", "position startpos moves 2g2f"
     )
@@ -441,6 +442,39 @@ def test_go_mate_keeps_its_time_and_can_be_stopped(engine: Conversation) -> None
     assert engine.ask("stop", "checkmate") == ["checkmate timeout"]
 
 
+def test_a_mate_problem_without_the_attackers_king_is_answered(engine: Conversation) -> None:
+    for sfen, answer in [
+        (PROBLEM, "checkmate G*5b"),
+        (PROBLEM.replace("G 1", "P 1"), "checkmate nomate"),
+        (f"{PROBLEM} moves G*5b", "checkmate nomate"),  # mated
+        (f"{PROBLEM} moves G*4b", "checkmate nomate"),  # there is no king that could be
+        (f"{PROBLEM} moves G*6c 5a4a", "checkmate nomate"),
+        ("9/9/9/9/9/9/4p4/9/4K4 w g 1", "checkmate G*5h"),
+    ]:
+        for go in ("go mate 60000", "go mate infinite"):
+            engine.say(f"position sfen {sfen}")
+            assert engine.ask(go, "checkmate") == [answer]
+    engine.say(f"position sfen {PROBLEM} moves G*4b")
+    assert engine.state()[0] == "4k4/5G3/4P4/9/9/9/9/9/9 w - 2"
+
+
+@pytest.mark.parametrize("go", ["go nodes 5", "go", "go infinite", "go ponder byoyomi 100", "go mate"])
+def test_go_is_refused_where_a_king_is_missing_and_changes_nothing(engine: Conversation, go: str) -> None:
+    engine.say(f"position sfen {PROBLEM}")
+    before = engine.state()
+    engine.say(go)
+    (told,) = engine.ready()
+    assert told.startswith("info string error ")
+    assert ("black has 0 kings, expected one" in told) == (go != "go mate")
+    assert engine.state() == before
+    engine.say("ponderhit", "stop")
+    assert engine.ready() == [
+        "info string error ponderhit, but the engine is not pondering: expected go ponder before it"
+    ]
+    assert engine.ask("go mate 60000", "checkmate") == ["checkmate G*5b"]
+    assert legal("startpos", engine.bestmove("position startpos", "go nodes 5"))
+
+
 # ---- mistakes change nothing
 
 
@@ -453,6 +487,9 @@ def test_go_mate_keeps_its_time_and_can_be_stopped(engine: Conversation) -> None
         "position startpos moves 5i5h 5a5b 5h5i 5b5a resign",
         "position sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSN b - 1",
         "position sfen 9/9/9/9/9/9/9/9/9 b - 1",
+        "position sfen 9/9/9/9/9/9/9/9/4K4 b - 1",
+        "position sfen 4k4/9/4P4/9/9/9/9/9/9 w G 1",
+        "position sfen 4k4/9/4P4/9/9/9/9/9/9 b G 1 moves G*5a",
         "position sfen 4k4/4P4/9/9/9/9/9/9/4K4 b - 1",
         "position startpos moves " + "7g7f " * 200_000,
         "setoption name Nothing value 3",

@@ -32,6 +32,34 @@ def test_a_mate_stays_one() -> None:
         set_up(SetPosition(mate.sfen, ("G*5b", "5a4a")), max_moves=None, declaration="27")
 
 
+def test_a_mate_problem_is_set_up_where_it_is_asked_for() -> None:
+    problem = SetPosition("8k/9/9/9/9/9/9/9/7R1 b - 1", ())
+    with pytest.raises(RulesError, match="black has 0 kings, expected one"):
+        set_up(problem, max_moves=None, declaration="27")
+    game = set_up(problem, max_moves=None, declaration="27", kings="defender")
+    assert (game.sfen(), game.kings) == (problem.sfen, "defender")
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 3])
+def test_a_mate_problem_goes_on_after_a_repetition(last: int) -> None:
+    """Also where the defender is to move, in a position that no game could begin with."""
+    shuffle = ["2i1i", "1a2a", "1i2i", "2a1a"]
+    moves = (*shuffle * 3, *shuffle[:last])
+    problem = SetPosition("8k/9/9/9/9/9/9/9/7R1 b - 1", moves)
+    game = set_up(problem, max_moves=None, declaration="27", kings="defender")
+    assert game.outcome() is None
+    assert (game.ply, game.kings) == (len(moves), "defender")
+    expected = ["8k/9/9/9/9/9/9/9/7R1 b", "8k/9/9/9/9/9/9/9/8R w", "7k1/9/9/9/9/9/9/9/8R b",
+                "7k1/9/9/9/9/9/9/9/7R1 w"][last]  # fmt: skip
+    assert game.sfen() == f"{expected} - {len(moves) + 1}"
+
+
+def test_a_mate_problem_may_begin_with_a_king_that_has_won_by_the_try_rule() -> None:
+    problem = SetPosition("9/9/9/9/9/9/9/9/4k4 b G 1", ("G*1a",))
+    game = set_up(problem, max_moves=None, declaration="try", kings="defender")
+    assert (game.outcome(), game.ply, game.kings) == (None, 1, "defender")
+
+
 @pytest.mark.parametrize(("moves", "kind"), [(["7g7e"], RulesError), (["7g7f", "what"], NotationError)])
 def test_a_bad_move_is_refused(moves: list[str], kind: type[Exception]) -> None:
     with pytest.raises(kind):

@@ -13,6 +13,7 @@ pytest_plugins = ["usi_fixtures"]
 STARTS = [
     START,
     "4k4/9/4P4/9/9/9/9/9/4K4 b G 1",
+    "4k4/9/4P4/9/9/9/9/9/9 b GS 1",
     "8k/6R2/9/9/9/9/9/9/K8 w - 1",
     "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
 ]

@@ -161,6 +161,7 @@ class Model:
                 _number(words[1], 0, 10**12)
             return "checkmate"
         _expect(words.count("ponder") <= 1)
+        _expect({"K", "k"} <= set(self.sfen))  # but for mate, both kings are needed
         infinite = _limits([word for word in words if word != "ponder"])
         self.held = "infinite" if infinite else "ponder" if "ponder" in words else ""
         return "" if self.held else "bestmove"

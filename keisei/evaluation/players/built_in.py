@@ -5,7 +5,7 @@ UsiPlayer have modules of their own.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from keisei.core.policy_labels import ACTION_LABELS
 from keisei.evaluation.players.player import Player, Turn
 from keisei.search.alpha_beta import alpha_beta, material_moves
 from keisei.shogi import Move, ShogiGame, encoding
+from keisei.shogi.positions import Positions
+
+if TYPE_CHECKING:  # it loads torch, which other players do without
+    from keisei.core.policy import Choice
 
 Actions = npt.NDArray[np.int32]
 
@@ -36,8 +40,8 @@ class RandomPlayer(Player):
 
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
         """Return a random legal move for each game."""
-        legal = _Legal.of(turns)
-        return _moves(turns, _drawn(legal.offsets, legal.actions, _uniforms(self._seed, turns)))
+        offsets, actions = encoding.legal_actions(_packed(turns))
+        return _moves(turns, _drawn(offsets, actions, _uniforms(self._seed, turns)))
 
 
 class GreedyPlayer(Player):
@@ -54,7 +58,8 @@ class GreedyPlayer(Player):
 
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
         """Return one of the greediest moves for each game."""
-        packed, offsets, actions = _Legal.of(turns)
+        packed = _packed(turns)
+        offsets, actions = encoding.legal_actions(packed)
         values = _capture_values(packed, offsets, actions)
         for row, turn in enumerate(turns):
             if winning := _winning_actions(turn.game):
@@ -99,31 +104,14 @@ class AlphaBetaPlayer(Player):
         return [move for move, _ in found]
 
 
-class Choice(Protocol):
-    """What a policy has chosen."""
-
-    @property
-    def actions(self) -> Actions:
-        """One action for each position, int32 [N]."""
-        ...
-
-
 class Policy(Protocol):
     """Whatever selects actions for a batch of positions, such as a network."""
 
     def select_action(
-        self,
-        planes: npt.NDArray[np.float32],
-        offsets: npt.NDArray[np.int32],
-        actions: npt.NDArray[np.int32],
-        uniforms: npt.NDArray[np.float64],
-        /,
-        *,
-        temperature: float,
-    ) -> Choice:
+        self, positions: Positions, uniforms: npt.NDArray[np.float64], /, *, temperature: float
+    ) -> "Choice":
         """Return one legal action for each position.
 
-        planes: float32 [N, 46, 9, 9]. offsets: int32 [N + 1] and actions: int32 [M], the legal actions.
         uniforms: float64 [N], the random numbers to draw with. temperature: 0 is the most probable action.
         """
         ...
@@ -157,10 +145,8 @@ class NetworkPlayer(Player):
 
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
         """Return the policy's move for each game."""
-        packed, offsets, actions = _Legal.of(turns)
-        draws = _uniforms(self._seed, turns)
-        planes = encoding.planes(packed)
-        choice = self._policy.select_action(planes, offsets, actions, draws, temperature=self._temperature)
+        positions, draws = Positions.of_games([turn.game for turn in turns]), _uniforms(self._seed, turns)
+        choice = self._policy.select_action(positions, draws, temperature=self._temperature)
         return _moves(turns, choice.actions)
 
     def describe(self) -> dict[str, str]:
@@ -168,23 +154,14 @@ class NetworkPlayer(Player):
         return {**self._facts, "temperature": f"{self._temperature:g}"}
 
 
-class _Legal(NamedTuple):
-    """Positions packed [K, 104], and their legal actions: row i has actions[offsets[i]:offsets[i + 1]]."""
-
-    packed: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int32]
-    actions: Actions
-
-    @classmethod
-    def of(cls, turns: Sequence[Turn]) -> "_Legal":
-        packed = encoding.pack([turn.game for turn in turns])
-        return cls(packed, *encoding.legal_actions(packed))
-
-
 def _checked_seed(seed: int) -> int:
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed is {seed}, expected 0 to {2**64 - 1}")
     return seed
+
+
+def _packed(turns: Sequence[Turn]) -> npt.NDArray[np.uint8]:
+    return encoding.pack([turn.game for turn in turns])
 
 
 def _uniforms(seed: int, turns: Sequence[Turn]) -> npt.NDArray[np.float64]:

@@ -106,11 +106,11 @@ def checkpoint_player(
         identity = network_identity(network.sha256, temperature)
         name = network.name if temperature == TEMPERATURE else f"{network.name} temperature {temperature}"
         own_seed = seed_of(seed, identity)
-        return NetworkPlayer(network.agent, name, own_seed, temperature, identity=identity, facts=facts)
+        return NetworkPlayer(network.policy, name, own_seed, temperature, identity=identity, facts=facts)
     from keisei.evaluation.players.search_player import MANY_GAMES, SearchPlayer
 
     return SearchPlayer(
-        network.agent.evaluate,
+        network.policy.evaluate,
         f"{network.name} {f'{visits} visits' if visits is not None else f'{seconds:g} s'}",
         _weights(network.sha256),
         visits=visits,

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.shared_memory import SharedMemory
 
 _FRAME = struct.Struct("<IB")  # length of the body, kind
@@ -339,7 +338,8 @@ class _Channel:
             )
         if version < max(ticket.version, self._version):
             raise DamagedError(f"weights version {version}, after {max(ticket.version, self._version)}")
-        size = Segment.size(steps, streams, PACKED_BYTES)
+        shape = SegmentShape(steps, streams)
+        size = shape.nbytes
         lengths.append(0 if self._shared else size)
         if _HEADER.size + sum(lengths) != len(body) or size > self._slot_bytes:
             raise DamagedError(f"{len(body)} bytes and {streams} streams of {steps} moves, which do not fit")
@@ -356,7 +356,7 @@ class _Channel:
         self._free.append(slot)
         self._version = version
         return WorkerSegment(
-            Segment.over(data, steps, streams, PACKED_BYTES),
+            Segment.over(data, shape),
             _unpack_results(parts[0]),
             SavedGames(parts[2], json.loads(parts[1])),
             worker,

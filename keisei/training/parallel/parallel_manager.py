@@ -23,9 +23,8 @@ from typing import Any, Self
 from keisei.config.schema import AppConfig, validated
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.segment import Segment
+from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SavedGames, SelfPlay, next_number
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
     Kind,
     Word,
@@ -87,7 +86,7 @@ class ParallelManager:
         )
         self._communicator = WorkerCommunicator(
             slots=parallel.queue_maxsize,
-            slot_bytes=Segment.size(self._longest, self._streams, PACKED_BYTES),
+            slot_bytes=SegmentShape(self._longest, self._streams).nbytes,
             shared=parallel.use_shared_memory,
         )
         self._crew = Supervisor(

@@ -21,10 +21,9 @@ import torch
 from keisei.config.schema import AppConfig
 from keisei.core.device import keep_freed_memory
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
-from keisei.core.segment import Segment
+from keisei.core.policy import NetworkPolicy
+from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SelfPlay
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -62,7 +61,7 @@ class SelfPlayWorker:
         self.end = end
         self._weights = weights
         self._config = config
-        self.agent = PPOAgent(config, "cpu", numerics=numerics)
+        self.policy = NetworkPolicy(config, "cpu", numerics=numerics)
         self._self_play: SelfPlay | None = None  # until the learner sends games
         self._tickets: deque[Ticket] = deque()
         self._paused = False
@@ -85,23 +84,24 @@ class SelfPlayWorker:
         assert self._self_play is not None, "a ticket before the games"
         games = self._self_play.games
         began_at = time.thread_time_ns()
-        version = self._weights.refresh(self.agent.network)
+        version = self._weights.refresh(self.policy.network)
         self.end.write(Word.WEIGHTS_VERSION, version)
         self.end.write(Word.STATE, Activity.PLAYING)
+        size = SegmentShape(ticket.steps, len(games)).nbytes
         memory = self.end.memory_of(ticket)
         if memory is None:
-            memory = memoryview(bytearray(Segment.size(ticket.steps, len(games), PACKED_BYTES)))
-        memory = memory[: Segment.size(ticket.steps, len(games), PACKED_BYTES)]
-        self.agent.clock.lap()
+            memory = memoryview(bytearray(size))
+        memory = memory[:size]
+        self.policy.clock.lap()
         self._stepped_at = 0
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
         collected = self._self_play.rollout(
-            self.agent, ticket.steps, before_step=self.before_step, memory=memory
+            self.policy, ticket.steps, before_step=self.before_step, memory=memory
         )
         self._count_step()
         ended_at = time.thread_time_ns()
         self.end.add(Word.GAMES, len(collected.finished))
-        for phase, seconds in self.agent.clock.lap().items():
+        for phase, seconds in self.policy.clock.lap().items():
             if phase in _PHASES:
                 self.end.add(_PHASES[phase], int(seconds * 1e9))
         self.end.write(Word.STATE, Activity.WAITING)

@@ -25,10 +25,9 @@ from parallel_play import (
     worker_processes,
 )
 
-from keisei.core.segment import Segment
+from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
-from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.communication import (
     PAGE_BYTES,
     ChannelStatus,
@@ -46,7 +45,8 @@ from keisei.training.parallel.communication import (
 from keisei.training.parallel.shared_memory import SharedMemory
 
 STEPS, STREAMS, SLOTS = 6, 3, 2
-SIZE = Segment.size(STEPS, STREAMS, PACKED_BYTES)
+SHAPE = SegmentShape(STEPS, STREAMS)
+SIZE = SHAPE.nbytes
 RESULTS = [
     GameResult(2**40 + 1, Outcome(None, Reason.MAXIMUM_LENGTH), 256, False),
     GameResult(7, Outcome(Color.BLACK, Reason.CHECKMATE), 1, True),
@@ -115,7 +115,7 @@ def test_a_segment_arrives_as_it_was_sent(line: Line) -> None:
         assert (ticket.steps, ticket.sequence, ticket.version) == (STEPS, number, number)
         data = line.deliver(ticket, version=number + 1)
         one = line.learner.take_segment(4, line.body())
-        expected = Segment.over(bytearray(data), STEPS, STREAMS, PACKED_BYTES)
+        expected = Segment.over(bytearray(data), SHAPE)
         for name in Segment.__slots__:
             assert getattr(one.segment, name).tobytes() == getattr(expected, name).tobytes(), name
         assert one.results == RESULTS
@@ -133,7 +133,7 @@ def test_what_has_arrived_stays_when_its_slot_is_used_again(line: Line) -> None:
         line.learner.take_segment(4, line.body())
         if ticket.slot == first.slot:
             break
-    expected = Segment.over(bytearray(data), STEPS, STREAMS, PACKED_BYTES)
+    expected = Segment.over(bytearray(data), SHAPE)
     assert one.segment.packed.tobytes() == expected.packed.tobytes()
 
 
