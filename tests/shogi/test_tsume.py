@@ -274,9 +274,7 @@ def test_repetition_is_a_draw_and_perpetual_check_lost() -> None:
 def test_a_side_without_a_king_cannot_declare(rule: str) -> None:
     game = tsume(DECLARABLE_BUT_FOR_THE_KING, declaration=rule)
     assert not game.can_declare()
-    with pytest.raises(
-        RulesError, match=r"^no right to declare in position .*: there is no king to enter with$"
-    ):
+    with pytest.raises(RulesError, match=r"^cannot declare in position .*: there is no king to enter with$"):
         game.declare()
     with_king = DECLARABLE_BUT_FOR_THE_KING.replace("+P1+P", "+PK+P", 1)
     assert ShogiGame(with_king, declaration="27").can_declare()
