@@ -45,7 +45,7 @@ def config_of(network: str, threads: int) -> AppConfig:
                 "steps_per_epoch": 4096,
                 "minibatch_size": 256,
             },
-            "run": {"channels_last": "on", "precision": "float32", "threads": threads},
+            "run": {"numerics": "float32+channels_last", "threads": threads},
         }
     )
 

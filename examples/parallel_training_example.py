@@ -39,8 +39,7 @@ def main() -> None:
             played = manager.collect_experiences(arguments.steps)
 
             buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
-            for one in played:
-                buffer.add_batch(one.segment)
+            buffer.add_batch(played)
             # Between two minibatches the manager replaces workers that have died.
             metrics = agent.learn(
                 buffer, progress=update / arguments.updates, before_minibatch=manager.supervise

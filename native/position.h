@@ -5,7 +5,7 @@
 
 namespace keisei {
 
-// Who has a king: both sides, or, as in mate problems, the side not to move for certain and the other perhaps.
+// Who must have a king: both sides, or, as in mate problems, only the side that is not to move.
 enum class Kings : uint8_t { BOTH, DEFENDER };
 
 // What undo needs besides the move itself.

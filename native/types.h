@@ -79,9 +79,9 @@ private:
 // The highest move number, so that every position of every game has an SFEN that can be read back.
 constexpr int MAX_MOVE_NUMBER = 1'000'000;
 
-// No position has more legal moves than this (593 is the known maximum), even without the mover's king: a board empty
-// but for the enemy king on the last rank allows 527 drops; with a piece of each kind left in hand for them, a rook on
-// the board adds at most 28, a bishop 17, each of three silvers 4, each of three lances 3, other pieces none.
+// No position has more legal moves than this (593 is the known maximum), not even without the mover's king: a board
+// that is empty except for the enemy king on the last rank allows 527 drops; with one piece of each kind kept in hand
+// for them, a rook on the board adds at most 28, a bishop 17, each of three silvers 4, each of three lances 3.
 constexpr int MAX_LEGAL_MOVES = 600;
 
 // A text that cannot be parsed (SYNTAX), or one that can but breaks the rules (RULES).

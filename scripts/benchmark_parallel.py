@@ -70,7 +70,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
                 "minibatch_size": max(2, math.gcd(256, epoch)),
                 "parallel": parallel,
             },
-            "run": {"channels_last": "on", "precision": "float32", "console": "off"},
+            "run": {"numerics": "float32+channels_last", "console": "off"},
         }
     )
 

@@ -17,9 +17,10 @@ import yaml
 from keisei.runs.checkpoint import newest_checkpoint
 from keisei.shogi.vector import VectorGames
 from keisei.training.dashboard import draw
+from keisei.training.listener import RunFacts
 from keisei.training.metrics import read_metrics
 from keisei.training.parallel.worker_status import WorkerStatus
-from keisei.training.run_progress import Progress, RunFacts
+from keisei.training.run_progress import Progress
 
 WIDTH, HEIGHT = 120, 40
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from keisei.cli.app import COMMANDS, load_command
 from keisei.config.fields import table
 from keisei.config.files import load_config, to_yaml
 from keisei.config.schema import AppConfig
@@ -38,6 +39,57 @@ def test_help_lists_the_commands_and_teaches_by_example() -> None:
         assert done.returncode == 0
         assert all(command in done.stdout for command in ("perft", "show", "convert", "config"))
     assert "keisei perft 5" in keisei("perft", "--help").stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None:
+    assert load_command(name).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name][1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "loaded"),
+    [
+        ("--help", 0, "[]"),
+        ("perft 1", 0, "[]"),
+        ("config tiny", 0, "[]"),
+        ("train training.lr=1", 2, "[]"),
+        ("train --resume missing", 2, "[]"),
+        ("doctor training.lr=1", 2, "[]"),
+        ("usi missing", 2, "[]"),
+        ("play missing", 2, "[]"),
+        ("evaluate missing", 2, "['numpy']"),
+        ("ladder missing", 2, "['numpy']"),
+        ("export missing", 2, "['numpy']"),
+        ("plot missing", 2, "['matplotlib', 'numpy']"),
+    ],
+)
+def test_a_command_loads_no_more_than_it_needs(
+    arguments: str, code: int, loaded: str, tmp_path: Path
+) -> None:
+    script = (
+        f"import sys; sys.argv = ['keisei', *{arguments.split()}]\n"
+        "from keisei.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'torch', 'matplotlib', 'numpy'} & set(sys.modules)), file=sys.stderr)"
+    )
+    command = [sys.executable, "-P", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, loaded), done.stderr
+
+
+def test_threads_are_told_to_sleep_before_torch_is_loaded(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; sys.argv = ['keisei', 'perft', '1']\n"
+        "from keisei.cli import main\n"
+        "try: main()\n"
+        "finally: print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules, file=sys.stderr)"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    }
+    command = [sys.executable, "-P", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.stderr == "5000 False\n"
 
 
 def test_version_is_the_packages() -> None:

@@ -14,12 +14,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from keisei.config.fields import allowed, as_text, older_names, room_of, rooms, settings
+from keisei.config.older_names import hint
+from keisei.errors import UserError
 
 CONTRADICTION = "contradiction"
 KeyPath = tuple[str, ...]
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError, ValueError):
     """A config that cannot be used; `problems` has one line for each reason, and so has its text."""
 
     def __init__(self, *problems: str) -> None:
@@ -65,8 +67,11 @@ def problems(model: type[BaseModel], data: object) -> list[str]:
         data = _without(data, blamed)
 
 
-def unknown(model: type[BaseModel], path: str) -> str:
-    """Return the line for a key that a model does not have: it names the nearest one."""
+def unknown(model: type[BaseModel], path: str, value: object) -> str:
+    """Return the line for a key that a model does not have: what it is now, or the nearest one."""
+    older = hint(path, value)
+    if older is not None:
+        return older
     row = next((row for row in settings(model) if path in (row.path, *row.older_names)), None)
     if row is not None:
         *parents, name = path.split(".")
@@ -115,7 +120,7 @@ def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator
         if twin is not None:
             line = f"{path}: the older name of {'.'.join([*place, twin[0]])}, which is given too"
         else:
-            line = unknown(model, path)
+            line = unknown(model, path, _value(data, [*place, key]))
         yield _Problem(line, ((*place, key),))
     elif field is None or room is not None:
         yield _Problem(

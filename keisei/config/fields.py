@@ -143,7 +143,10 @@ def as_text(value: object) -> str:
 def table(model: type[BaseModel]) -> str:
     """Return every setting of a model as a Markdown table, with its columns aligned for a terminal."""
     rows = [("setting", "default", "allowed", "what it is")]
-    rows += [(row.path, as_text(row.default), row.allowed, row.description) for row in settings(model)]
+    rows += [
+        (row.path, as_text(row.default), row.allowed.replace("|", r"\|"), row.description)  # | ends a cell
+        for row in settings(model)
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, ("-" * widths[0], "-" * widths[1], "-" * widths[2], "-" * widths[3]))
     lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

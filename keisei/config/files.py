@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from keisei.config.errors import ConfigError, find, problems, unknown
 from keisei.config.fields import as_text, room_of
+from keisei.config.older_names import is_constant, translated
 from keisei.config.schema import AppConfig
 
 _FOLDER = Path(__file__).parent / "presets"
@@ -22,7 +23,7 @@ SHIPPED = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
 # Paths of settings, and of rooms, that a run keeps when it is resumed. The weights fit one network only, and
 # the games in a checkpoint go on by their own seed and rules. Everything else may change, also what changes
-# the arithmetic (run.device, threads, precision, channels_last, compile): the run goes on, not to the bit.
+# the arithmetic (run.device, threads, numerics): the run goes on, not to the bit.
 UNSAFE_TO_CHANGE = frozenset(
     {"env.declaration", "env.max_moves", "env.random_plies", "model", "run.seed", "training.games"}
 )
@@ -42,7 +43,7 @@ def load_config(source: str | Path | None = None, overrides: Sequence[str] = ())
     wrong: list[str] = []
     given: dict[str, Any] = {}
     if source is not None:
-        given = _today(AppConfig, _read_file(source), "", wrong)
+        given = translated(_today(AppConfig, _read_file(source), "", wrong))
     return _checked(given, overrides, wrong)
 
 
@@ -138,7 +139,8 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
             continue
         real = _real_path(path)
         if real is None:
-            wrong.append(unknown(AppConfig, path))
+            if not is_constant(path, text):
+                wrong.append(unknown(AppConfig, path, text))
             continue
         if used.setdefault(real, path) != path:
             wrong.append(f"{path}: given as {used[real]} too, which is the same setting")

@@ -6,7 +6,7 @@ are checked on loading; `validated` checks them again for who assigns to a field
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -23,11 +23,11 @@ from pydantic_core import PydanticCustomError
 
 from keisei.config.errors import CONTRADICTION, ConfigError, Contradiction, problems
 from keisei.config.fields import kinds, rooms
+from keisei.config.older_names import translated
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=0)]
-Auto = Literal["auto", "on", "off"]
 Schedule = Literal["constant", "linear", "cosine"]
 Opponent = Literal[
     "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
@@ -75,8 +75,6 @@ class EnvConfig(Room):
     late_start_share: Fraction = Field(
         0.8, description="share of the new games that begin shortly before the end of a recent decisive game"
     )
-    late_start_plies: int = Field(12, ge=1, le=200, description="at most so many plies before that end")
-    late_start_pool: int = Field(512, ge=1, le=100_000, description="so many recent positions to begin from")
 
 
 class ModelConfig(Room):
@@ -118,7 +116,7 @@ class ParallelConfig(Room):
     )
     model_sync_interval: Count = Field(
         1,
-        description="updates between two broadcasts of the weights",
+        description="moves between two broadcasts of the weights; 1 is after every update",
         validation_alias=AliasChoices("model_sync_interval", "sync_interval"),
     )
     worker_timeout: float = Field(
@@ -148,11 +146,11 @@ class TrainingConfig(Room):
     minibatch_size: int = Field(256, ge=2, le=2**24, description="positions in one gradient step")
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
-    learning_rate_schedule: Schedule = Field("linear", description="how it falls over the run")
     learning_rate_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
     entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
-    entropy_schedule: Schedule = Field("linear", description="how it falls over the run")
-    entropy_floor: Fraction = Field(0.2, description="the share of it that stays at the end")
+    schedule: Schedule = Field(
+        "linear", description="how the learning rate and the entropy bonus fall over the run"
+    )
     value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
     gamma: float = Field(0.995, gt=0, le=1, description="discount of one move")
     gae_lambda: Fraction = Field(0.95, description="of the generalised advantage estimate")
@@ -162,7 +160,6 @@ class TrainingConfig(Room):
     max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
     target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
     material_reward: float = Field(0.005, ge=0, le=1, description="reward for a pawn's worth, at the start")
-    material_reward_until: Fraction = Field(0.8, description="share of the run by which it has fallen to 0")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
 
     def _contradictions(self) -> Iterator[Contradiction]:
@@ -191,10 +188,6 @@ class EvaluationConfig(Room):
         le=86_400,
         description="of time for an evaluation, in proportion for the last; 0 is no limit",
     )
-    temperature: float = Field(
-        0.25, ge=0, le=10, description="how freely the network chooses; 0 is always the likeliest move"
-    )
-    random_plies: int = Field(4, ge=0, le=200, description="random moves before the players begin")
     max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
 
     def _contradictions(self) -> Iterator[Contradiction]:
@@ -214,14 +207,18 @@ class RunConfig(Room):
         "auto", description="what the network runs on"
     )
     threads: int = Field(0, ge=0, le=1024, description="threads on the CPU; 0 is one for each core")
-    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto is the faster one")
-    channels_last: Auto = Field("auto", description="memory layout; auto is the faster one")
-    compile: Auto = Field("off", description="torch.compile; auto takes a minute to find out if it pays")
+    numerics: str = Field(
+        "auto",
+        pattern=r"^(auto|float32|bfloat16)(\+channels_last)?(\+compile)?$",
+        description="how the network is computed; auto measures precision and layout, auto+compile also "
+        "torch.compile, which takes a minute",
+    )
     checkpoint_every: Steps = Field(250_000, description="moves between two checkpoints; 0: only at the end")
     keep_checkpoints: Count = Field(3, description="the last so many are kept, and the best")
     console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
-    tensorboard: bool = Field(True, description="write TensorBoard's files")
-    wandb: Literal["off", "offline", "online"] = Field("off", description="Weights & Biases")
+    loggers: list[Literal["tensorboard", "wandb", "wandb-offline"]] = Field(
+        ["tensorboard"], description="who gets the metrics besides metrics.jsonl and the console"
+    )
 
     def _contradictions(self) -> Iterator[Contradiction]:
         if not self.directory.isprintable():
@@ -230,6 +227,10 @@ class RunConfig(Room):
             self.name.startswith(".") or not self.name.isprintable() or set(self.name) & set("/\\")
         ):
             yield Contradiction(("name",), f"name {self.name!r} must be the name of one directory")
+        for name in sorted({name for name in self.loggers if self.loggers.count(name) > 1}):
+            yield Contradiction(("loggers",), f"loggers has {name} more than once")
+        if {"wandb", "wandb-offline"} <= set(self.loggers):
+            yield Contradiction(("loggers",), "loggers has wandb and wandb-offline, expected one of them")
 
 
 class AppConfig(Room):
@@ -240,6 +241,11 @@ class AppConfig(Room):
     training: TrainingConfig = Field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
     run: RunConfig = Field(default_factory=RunConfig)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older_names(cls, data: Any) -> Any:
+        return translated(data) if isinstance(data, Mapping) else data
 
 
 R = TypeVar("R", bound=Room)

@@ -1,7 +1,8 @@
 """ExperienceBuffer: segments in, minibatches with advantages and returns out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,14 @@ class Minibatch:
     returns: Floats
 
 
+class HasSegment(Protocol):
+    """What a rollout returns, here or in a worker."""
+
+    @property
+    def segment(self) -> Segment:
+        """The moves."""
+
+
 class ExperienceBuffer:
     """The moves between two updates, from one segment or from many workers' segments of any sizes.
 
@@ -37,10 +46,16 @@ class ExperienceBuffer:
         """Return the number of moves that can be learned from."""
         return sum(len(part.actions) for part in self._parts)
 
-    def add_batch(self, segment: Segment) -> None:
-        """Take a segment, whose advantages are computed stream by stream."""
-        if not len(segment):
-            return
+    def add_batch(self, batch: Segment | HasSegment | Sequence[Segment | HasSegment]) -> None:
+        """Take a segment, what has a .segment, or a sequence of them; anything else is a TypeError.
+
+        Advantages are computed for each stream of each segment.
+        """
+        for segment in _segments(batch):
+            if len(segment):
+                self._add_segment(segment)
+
+    def _add_segment(self, segment: Segment) -> None:
         advantages, returns = advantages_and_returns(
             segment.rewards,
             segment.values,
@@ -95,6 +110,13 @@ class ExperienceBuffer:
         other._check_closed()
         self._parts += other._parts
 
+    def merge_buffers(self, others: Sequence["ExperienceBuffer"]) -> None:
+        """Take all moves of other buffers, in their order; none if one of them is not closed."""
+        for other in others:
+            other._check_closed()
+        for other in others:
+            self.merge(other)
+
     def clear(self) -> None:
         """Forget all."""
         self._parts.clear()
@@ -123,3 +145,16 @@ class ExperienceBuffer:
     def _check_closed(self) -> None:
         if self._open:
             raise ValueError(f"{len(self._open)} single moves are not closed: their advantages are unknown")
+
+
+def _segments(batch: Segment | HasSegment | Sequence[Segment | HasSegment]) -> list[Segment]:
+    # What has a segment may itself be a sequence: a named tuple.
+    several = isinstance(batch, Sequence) and not hasattr(batch, "segment")
+    found: list[Segment] = []
+    for one in cast(Sequence[object], batch) if several else [batch]:
+        segment = getattr(one, "segment", one)
+        if not isinstance(segment, Segment):
+            kind = type(one).__name__
+            raise TypeError(f"expected a Segment, what has a .segment, or a sequence of them, got {kind}")
+        found.append(segment)
+    return found

@@ -63,19 +63,23 @@ class Evaluator:
 
 
 def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device, planes: Tensor) -> Numerics:
-    """Return the configured formats, and for `auto` the fastest at a forward and a backward pass."""
+    """Return the formats that run.numerics names; what it leaves to `auto` is measured.
+
+    Measured is a forward and a backward pass: bfloat16, channels-last unless it is named, and torch.compile
+    only if it is named.
+    """
+    precision, *extras = config.numerics.split("+")
+    measured, channels_last, compiled = precision == "auto", "channels_last" in extras, "compile" in extras
     chosen = Numerics(
-        channels_last=config.channels_last == "on",
-        bfloat16=config.precision == "bfloat16",
-        compiled=config.compile == "on",
+        channels_last=channels_last, bfloat16=precision == "bfloat16", compiled=compiled and not measured
     )
     reasons = []
-    for name, field, setting in (
-        ("channels-last", "channels_last", config.channels_last),
-        ("bfloat16", "bfloat16", config.precision),
-        ("torch.compile", "compiled", config.compile),
+    for name, field, is_asked in (
+        ("channels-last", "channels_last", measured and not channels_last),
+        ("bfloat16", "bfloat16", measured),
+        ("torch.compile", "compiled", measured and compiled),
     ):
-        if setting == "auto":
+        if is_asked:
             other = Numerics(**{**asdict(chosen), field: True})
             try:
                 gain = _speedup(network, chosen, other, device, planes)

@@ -26,6 +26,8 @@ from keisei.shogi.positions import Positions
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for each parameter
 
+ENTROPY_FLOOR = 0.2  # the share of entropy_coef that stays at the end of the run
+
 MAX_SKIPPED = 3  # updates that were not finite, in a row, after which there is no hope
 
 
@@ -79,11 +81,9 @@ class PPOAgent(NetworkPolicy):
         """
         training = self.config.training
         learning_rate = scheduled(
-            training.learning_rate, training.learning_rate_schedule, training.learning_rate_floor, progress
+            training.learning_rate, training.schedule, training.learning_rate_floor, progress
         )
-        entropy_coef = scheduled(
-            training.entropy_coef, training.entropy_schedule, training.entropy_floor, progress
-        )
+        entropy_coef = scheduled(training.entropy_coef, training.schedule, ENTROPY_FLOOR, progress)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         steps: list[dict[str, float]] = []

@@ -19,6 +19,10 @@ from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
+# A late start is 1 to so many plies before the end, in one of so many recent decisive games. They worked with
+# one seed each; not studied.
+LATE_START_PLIES, LATE_START_POOL = 12, 512
+
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
@@ -73,7 +77,7 @@ class SelfPlay:
     ) -> None:
         self.games = games
         self._config = config
-        self._late_starts = deque(late_starts or [], config.late_start_pool)
+        self._late_starts = deque(late_starts or [], LATE_START_POOL)
         self._batch = Batch.empty(len(games))
         games.observe(self._batch)
 
@@ -149,7 +153,7 @@ class SelfPlay:
                 continue
             # A fixed number by the game's own number, so that a resumed run draws the same.
             chance = uniforms(self.games.seed, np.array([game.number], np.uint64), np.array([-1]))[0]
-            back = 1 + int(chance * self._config.late_start_plies)
+            back = 1 + int(chance * LATE_START_PLIES)
             if back <= len(game.moves) - game.opening:
                 self._late_starts.append(position_before_end(game, back))
         self.games.set_late_starts(list(self._late_starts), self._config.late_start_share)

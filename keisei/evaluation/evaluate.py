@@ -28,7 +28,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class MatchSettings:
-    """How matches are played: conditions, seed, on what, and a test that may end them."""
+    """How matches are played: conditions, seed, machine, and a test that may end them."""
 
     conditions: MatchConditions = field(default_factory=MatchConditions)
     seed: int = 1
@@ -44,23 +44,23 @@ def evaluate(
     setting: MatchSettings,
     tell: Tell,
 ) -> Path:
-    """Let players play so many games against each opponent, tell results and ratings, return the report.
+    """Play `games` games for each player and opponent, print results and ratings, return the report.
 
-    players, against: as make_player reads them.
+    players, against: texts for make_player.
     """
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed, "matches": []}
     with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
         opponents = [_seated(text, setting, stack) for text in dict.fromkeys(against)]
         _repeated_openings(setting.conditions, games, tell)
         for text in players:
-            with ExitStack() as own:  # of many checkpoints one is loaded at a time
+            with ExitStack() as own:  # checkpoints may be many: one is loaded at a time
                 player = _seated(text, setting, own)
                 tell(_introduction(player))
-                # Here, after the players were found to be there; the second player finds it done.
+                # Only now that the players are known to exist; for the second player it is already done.
                 _link(tournament, [opponent.identity for opponent in opponents], setting, tell)
                 for opponent in opponents:
                     if opponent.identity == player.identity:
-                        tell(f"{player.name} is {opponent.name} itself: nothing to play")
+                        tell(f"{player.name} and {opponent.name} are the same player: nothing to play")
                         continue
                     result = _match(tournament, player, opponent, games, setting, tell)
                     report["matches"].append(_match_report(player, opponent, result))
@@ -78,9 +78,9 @@ def ladder(
     precision: float = 60.0,
     minutes: float | None = None,
 ) -> Path:
-    """Rate players by games where the ratings are least certain; tell the table, return the report.
+    """Rate players by games where ratings are least certain; print the table, return the report.
 
-    batch: games that two play before all are rated again. precision: of the 95 % intervals, ± Elo.
+    batch: games between two players before all are rated again. precision: of the 95 % intervals, ± Elo.
     """
     end = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
@@ -94,9 +94,9 @@ def ladder(
         for player in seats:
             if players[player.identity] is not player:
                 twin = players[player.identity].name
-                raise PlayerError(f"{player.name} and {twin} are one player, expected players that differ")
+                raise PlayerError(f"{player.name} and {twin} are the same player, expected different ones")
         if ANCHOR not in players:
-            raise PlayerError(f"{ANCHOR} is missing: its rating is 0, and the others are measured from there")
+            raise PlayerError(f"{ANCHOR} is missing: its rating is 0, and the others are measured against it")
         for player in seats:
             tell(_introduction(player))
 
@@ -109,7 +109,7 @@ def ladder(
             [*players], play, tournament.totals, ANCHOR, precision=precision, should_stop=time_is_up
         )
         if not certain:
-            tell(f"the time is up before every interval is ± {precision:g} Elo; the same command goes on")
+            tell(f"time is up before every interval is ± {precision:g} Elo; run the same command to continue")
         _close(tournament, directory, report, tell)
     return _written(directory / "report.json", report)
 
@@ -118,27 +118,27 @@ def _seated(text: str, setting: MatchSettings, stack: ExitStack) -> Player:
     player = make_player(text, setting.seed, setting.machine)
     stack.callback(player.close)
     if isinstance(player, UsiPlayer):
-        player.start()  # a program that is missing is told before hours of games, not after
+        player.start()  # a missing program is reported before hours of games, not after
     return player
 
 
 def _repeated_openings(conditions: MatchConditions, games: int, tell: Tell) -> None:
-    """Say so if openings come more than once: players that draw nothing at random repeat their games then."""
+    """Warn if openings repeat: deterministic players then repeat their games."""
     pairs, openings = games // 2, len(conditions.openings)
     if not conditions.random_plies and pairs > openings:
         tell(
-            f"openings: {openings} for {pairs} pairs of games, and no random moves after them; players"
-            " without chance repeat games, which then count as if they were new"
+            f"openings: {openings} for {pairs} pairs of games, and no random moves after them;"
+            " deterministic players repeat games, which then count as new"
         )
 
 
 def _link(tournament: Tournament, opponents: Sequence[str], setting: MatchSettings, tell: Tell) -> None:
-    """Give the built-in opponents, and the anchor, games among each other."""
+    """Play the missing games between the anchor and the built-in opponents."""
     games = {frozenset(row[:2]): row.wins + row.draws + row.losses for row in tournament.totals()}
     links = neighbours(opponents, setting.seed, setting.machine)
     missing = [two for two in links if games.get(frozenset(one.identity for one in two), 0) < LINK_GAMES]
     if missing:
-        tell(f"the scale: {', '.join(scale(opponents))} play each other first, once for this directory")
+        tell(f"the scale: {', '.join(scale(opponents))} play each other first, once per directory")
     for stronger, weaker in missing:
         _match(tournament, stronger, weaker, LINK_GAMES, replace(setting, sprt=None), lambda _: None)
 
@@ -191,12 +191,12 @@ def _match_report(player: Player, opponent: Player, result: MatchResult) -> dict
 
 
 def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell: Tell) -> None:
-    """Rate everybody, tell the table, draw the curve."""
+    """Rate all players, print the table, draw the curve."""
     players = tournament.results.players()
     report["players"] = {identity: {"name": one.name, **one.facts} for identity, one in players.items()}
     ratings = tournament.ratings()
     if ratings is None:
-        tell(f"no ratings: they are counted from {ANCHOR}, which has not played here: --against {ANCHOR}")
+        tell(f"no ratings: they are relative to {ANCHOR}, which has not played here; add --against {ANCHOR}")
         return
     names = {identity: one.name for identity, one in players.items()}
     tell(f"\n{format_table(ratings, names)}")
@@ -207,12 +207,12 @@ def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell
         for one in ratings.table
     ]
     if (picture := draw_curve(tournament, ratings, directory)) is not None:
-        tell(f"\nthe rating over the moves of training: {picture}")
+        tell(f"\nrating over training: {picture}")
 
 
 def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Path | None:
     """Draw the ratings of networks over their steps to rating.png; None if fewer than two are rated."""
-    # Here, because matplotlib takes a second to load, which a training would wait for at its start.
+    # Imported here: matplotlib takes a second to load, which training would have to wait for at startup.
     from keisei.evaluation.ratings.rating_plot import RatedStep, plot_rating_curve
 
     curves: dict[str, list[RatedStep]] = {}
@@ -222,7 +222,7 @@ def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Pat
         player = players[rating.player]
         if player.step is not None:
             run, _, settings = player.name.rpartition("@")
-            label = " ".join([run, *settings.split()[1:]])  # a search is another curve than the policy
+            label = " ".join([run, *settings.split()[1:]])  # a search gets its own curve beside the policy's
             point = RatedStep(player.step, rating.elo, rating.low, rating.high)
             curves.setdefault(label, []).append(point)
         elif math.isfinite(rating.elo):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
+from keisei.errors import UserError
 from keisei.runs.durable import reason
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _MAX_MANIFEST_BYTES = 1 << 20
 _UNFIT = (SafetensorError, AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 
 
-class CheckpointError(Exception):
+class CheckpointError(UserError):
     """A checkpoint cannot be written, or is refused; the message names its path, the file and the defect."""
 
 

@@ -1,7 +1,7 @@
-"""A checkpoint's network as an ONNX file, for programs without Keisei; docs/export.md says what is in it.
+"""A checkpoint's network as an ONNX file, for programs without Keisei; docs/export.md describes the file.
 
-The file is written aside, run by onnxruntime on positions of random games, compared with the network, and
-only then given its name. It takes the extra `onnx`, which is loaded when it is needed, as torch is.
+The file is written under a temporary name, run by onnxruntime on positions from random games, compared with
+the network, and only then renamed. It needs the extra `onnx`, which is imported only on use, like torch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.policy_labels import ACTION_LABELS, NO_LABEL
+from keisei.errors import UserError
 from keisei.runs.durable import sync_directory, temporary_beside, write_new
 from keisei.shogi import encoding
 from keisei.shogi.encoding import ACTIONS, PLANES
@@ -33,25 +34,25 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 
 ENCODING = "core46"
-OPSET = 17  # the first with LayerNormalization; later ones are read by fewer programs
-NEVER = -1e9  # the logit of an action that no piece ever makes
+OPSET = 17  # the first with LayerNormalization; fewer programs read later ones
+NEVER = -1e9  # the logit of an action that no piece can make
 
-# Both sides to move, from openings to endings; a game of fewer moves stands before its last one.
+# Both sides to move, from openings to endings; a game that ends earlier is taken before its last move.
 _PLIES = (7, 30, 61, 90, 121, 150, 181, 210)
 _GAMES = 8
-_BATCHES = (1, 2, 13, 48)  # together all positions
+_BATCHES = (1, 2, 13, 48)  # all positions together
 
 
-class ExportError(Exception):
-    """A network cannot be exported, or the file would not compute what the network does."""
+class ExportError(UserError):
+    """A network that cannot be exported, or a file that would not compute what the network does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How far the file is from the network: the largest of all |difference| in logits and in values.
+    """How far the file is from the network: the largest |difference| in logits and in values.
 
-    scale: the largest |logit|, or 1 if that is more. A float32 of 30 is only known to 2e-6, and so the
-    difference of the logits is judged as a share of it; values lie between -1 and 1.
+    scale: the largest |logit|, but at least 1. A float32 of 30 is only precise to 2e-6, so the difference in
+    logits is judged relative to it; values lie between -1 and 1.
     """
 
     policy: float
@@ -60,7 +61,7 @@ class Differences:
     positions: int
 
     def within(self, tolerance: float) -> bool:
-        """Whether both are small enough; NaN is not."""
+        """Return whether both are small enough; NaN is not."""
         return self.policy <= tolerance * self.scale and self.value <= tolerance
 
 
@@ -77,10 +78,10 @@ class ExportReport:
 
 
 def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: bool = False) -> ExportReport:
-    """Write the network of the checkpoint in this directory as ONNX, and prove that it computes the same.
+    """Write the network of a checkpoint directory as ONNX, and verify that it computes the same.
 
-    out: the file; in a directory it is called as the network, such as first@400000.onnx. force: an existing
-    file is replaced. tolerance: see `Differences`. Whatever fails, there is no new file.
+    out: a file, or a directory for one named after the network, such as first@400000.onnx. force: replace an
+    existing file. tolerance: see `Differences`. On any failure, no new file is left.
     """
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}, expected 0 or more")
@@ -104,15 +105,15 @@ def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: 
     except OSError as error:
         raise ExportError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
-        with suppress(OSError):  # it has its name, or it never was
+        with suppress(OSError):  # already renamed, or never written
             aside.unlink()
     return ExportReport(path, len(data), OPSET, network.name, network.sha256, differences)
 
 
 def compare(file: Path, network: nn.Module, planes: Floats) -> Differences:
-    """Return how far an exported file is from a network on planes [64, 46, 9, 9], given in several batches.
+    """Compare an exported file with a network on planes [64, 46, 9, 9], given in several batches.
 
-    The network is brought to the CPU and to contiguous float32, the file is run by onnxruntime on the CPU.
+    The network is moved to the CPU as contiguous float32; onnxruntime runs the file on the CPU.
     """
     import onnxruntime
     import torch
@@ -125,7 +126,7 @@ def compare(file: Path, network: nn.Module, planes: Floats) -> Differences:
     policy, value = (np.concatenate(columns) for columns in zip(*answers, strict=True))
     with torch.inference_mode():
         logits, values = (output.numpy() for output in _plain(network)(torch.from_numpy(planes)))
-    # Put together by numpy and not by what was exported, whose order of the actions is compared too.
+    # Put together by numpy, not by the exported module, whose order of actions is thus checked too.
     made = np.flatnonzero(ACTION_LABELS != NO_LABEL)
     expected = np.full((len(planes), ACTIONS), NEVER, np.float32)
     expected[:, made] = logits[:, _logit_of_action(network)[made]]
@@ -147,14 +148,14 @@ def _need_extra() -> None:
 
 
 def _plain(network: nn.Module) -> nn.Module:
-    """Return the network itself, on the CPU and no longer channels-last; its weights are always float32."""
+    """Return the network itself, moved to the CPU and out of channels-last; weights are always float32."""
     import torch
 
     return network.to(device="cpu", memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload,no-any-return]
 
 
 def _serialized(network: LoadedNetwork) -> bytes:
-    """Return the bytes of the ONNX file: planes in, the logits of all actions and the value out."""
+    """Return the bytes of the ONNX file: from planes to the logits of all actions and the value."""
     import onnx
     import torch
 
@@ -163,8 +164,8 @@ def _serialized(network: LoadedNetwork) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
         # The older of torch's two exporters, which it calls legacy: the newer one takes two more packages and
-        # 3.4 s instead of 0.1 (default network, torch 2.13), and warns too. What the tracer could not see,
-        # such as another size of the batch, is compared.
+        # 3.4 s instead of 0.1 (default network, torch 2.13), and warns too. What the tracer cannot see, such
+        # as other batch sizes, is covered by the comparison.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module,
@@ -185,7 +186,7 @@ def _serialized(network: LoadedNetwork) -> bytes:
 
 
 def _all_actions(network: nn.Module) -> nn.Module:
-    """Return a module of (policy [B, 13527], value [B]): each action with its logit, or NEVER."""
+    """Return a module with outputs policy [B, 13527], a logit or NEVER for each action, and value [B]."""
     import torch
     from torch import Tensor, nn
 
@@ -198,7 +199,7 @@ def _all_actions(network: nn.Module) -> nn.Module:
 
         def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
             logits, value = self.network(planes)
-            # One more logit in front, for the actions that no piece ever makes.
+            # One more logit in front, for the actions that no piece can make.
             return nn.functional.pad(logits, (1, 0), value=NEVER).index_select(1, self.index), value
 
     return AllActions()
@@ -221,7 +222,7 @@ def _metadata(network: LoadedNetwork) -> dict[str, str]:
 
 
 def _positions(max_moves: int) -> Floats:
-    """Return the planes of positions of random games, [64, 46, 9, 9]."""
+    """Return the planes of positions from random games, [64, 46, 9, 9]."""
     found = []
     for plies in _PLIES:
         batch = Batch.empty(_GAMES, planes=False)

@@ -1,8 +1,19 @@
-"""Which checkpoint is meant. Needs no torch: a USI engine must answer before that is loaded."""
+"""Which run or checkpoint a text names. Needs no torch: a USI engine must answer before that is loaded.
+
+    latest             the run in `directory` that saved last
+    RUN                its path, or its name in `directory`
+    RUN@best           a checkpoint of a run: @best, @latest or @STEP; also latest@best
+    CHECKPOINT         the path of one
+
+Where only a run is named, playing takes its best checkpoint, or its last; resuming takes its last.
+"""
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from keisei.config.files import load_config
 from keisei.runs.checkpoint import (
     BEST,
     CheckpointError,
@@ -12,47 +23,58 @@ from keisei.runs.checkpoint import (
 )
 from keisei.runs.checkpoint_format import MANIFEST
 
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS, RUN = "checkpoints", "run.json"
+LATEST = "latest"
 
 
-def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
-    """Return the directory of a checkpoint: one itself, or one of a run.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a text names.
 
-    where: a checkpoint, or a run (its path, or its name in `directory`); a run may be followed by @ and
-    best, latest or a number of steps. Without it the best is meant, or the latest if none was marked.
+    run: None for a checkpoint that lies in no run. checkpoint: None where only a run is named. any_valid:
+    `latest` was asked for, so that the newest checkpoint that is not damaged will do.
     """
-    name, _, which = where.rpartition("@")
+
+    run: Path | None
+    checkpoint: Path | None = None
+    any_valid: bool = False
+
+
+def find(where: str, directory: Path = Path("runs")) -> Found:
+    """Return what a text names; what is not there is a CheckpointError."""
+    if where == LATEST:
+        return Found(_latest(directory), any_valid=True)
+    name, at, which = where.rpartition("@")
     # As it is first: a directory's own name may have an @.
-    for run, wanted in [(where, "")] + [(name, which)] * ("@" in where):
-        for path in (Path(run), directory / run):
-            if (path / MANIFEST).is_file():
+    for text, wanted in [(where, "")] + [(name, which)] * bool(at):
+        if text == LATEST:
+            return _of_run(_latest(directory), wanted)
+        for path in (Path(text), directory / text):
+            if _is_checkpoint(path):
                 if wanted:
-                    raise CheckpointError(f"{run} is a checkpoint itself, and has no @{wanted}")
-                return path
-            if (path / CHECKPOINTS).is_dir():
+                    raise CheckpointError(f"{text} is a checkpoint itself, and has no @{wanted}")
+                return Found(run_of(path), path)
+            if _is_run(path):
                 return _of_run(path, wanted)
     raise CheckpointError(
-        f"no checkpoint at {where}: expected a run or one of its {CHECKPOINTS}/, perhaps @best"
+        f"no checkpoint at {where}: expected a run or one of its {CHECKPOINTS}/, perhaps @best, or latest"
     )
 
 
-def _of_run(run: Path, which: str) -> Path:
-    parent = run / CHECKPOINTS
-    steps = checkpoint_steps(parent)
-    if not steps:
-        raise CheckpointError(f"run {run} has no checkpoint yet")
-    if which in ("", "best"):
-        best = best_checkpoint(parent)
-        if best is not None:
-            return checkpoint_path(parent, best[0])
-        if which == "best":
-            raise CheckpointError(f"run {run} has no best checkpoint: there is no {parent / BEST}")
-    if which in ("", "latest"):
-        return checkpoint_path(parent, steps[0])
-    if which.isascii() and which.isdigit() and int(which) in steps:
-        return checkpoint_path(parent, int(which))
-    known = ", ".join(map(str, sorted(steps)))
-    raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")
+def find_run(where: str, source: str | None, overrides: Sequence[str]) -> Found:
+    """Return what a text names, looking in the run.directory of a config and its overrides."""
+    directories = [change for change in overrides if change.startswith("run.directory=")]
+    return find(where, Path(load_config(source, directories).run.directory))
+
+
+def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
+    """Return the checkpoint to play: the one that is named, or the best one of the run, or its last."""
+    found = find(where, directory)
+    if found.checkpoint is not None:
+        return found.checkpoint
+    assert found.run is not None
+    best = best_checkpoint(found.run / CHECKPOINTS) if has_checkpoint(found.run) else None
+    return _checkpoint(found.run, LATEST if best is None else "best")
 
 
 def run_of(checkpoint: Path) -> Path | None:
@@ -65,3 +87,56 @@ def checkpoints_of(run: Path) -> list[Path]:
     """Return all checkpoints of a run, the oldest first."""
     parent = run / CHECKPOINTS
     return [checkpoint_path(parent, step) for step in reversed(checkpoint_steps(parent))]
+
+
+def has_checkpoint(run: Path) -> bool:
+    """Tell whether a run has saved anything."""
+    return (run / CHECKPOINTS).is_dir() and bool(checkpoint_steps(run / CHECKPOINTS))
+
+
+def _is_run(path: Path) -> bool:
+    return (path / RUN).is_file() or (path / CHECKPOINTS).is_dir()
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Tell whether a directory is a checkpoint; one of a run is, also when it is damaged."""
+    if (path / MANIFEST).is_file():
+        return True
+    run = run_of(path)
+    return path.is_dir() and run is not None and (run / RUN).is_file()
+
+
+def _latest(directory: Path) -> Path:
+    """Return the run that saved last."""
+    try:
+        runs = [path for path in directory.iterdir() if (path / RUN).is_file()]
+    except OSError as error:
+        raise CheckpointError(f"no run in {directory}: {error.strerror}") from error
+    # A directory's own time is that of the last name made, changed or removed in it: a checkpoint's.
+    saved = [((run / CHECKPOINTS).stat().st_mtime_ns, run) for run in runs if has_checkpoint(run)]
+    if not saved:
+        raise CheckpointError(f"no run in {directory} has a checkpoint; runs without one: {len(runs)}")
+    return max(saved)[1]
+
+
+def _of_run(run: Path, which: str) -> Found:
+    return Found(run, _checkpoint(run, which) if which else None)
+
+
+def _checkpoint(run: Path, which: str) -> Path:
+    """Return a checkpoint of a run: best, latest or a number of steps."""
+    if not has_checkpoint(run):
+        raise CheckpointError(f"run {run} has no checkpoint yet")
+    parent = run / CHECKPOINTS
+    steps = checkpoint_steps(parent)
+    if which == LATEST:
+        return checkpoint_path(parent, steps[0])
+    if which == "best":
+        best = best_checkpoint(parent)
+        if best is None:
+            raise CheckpointError(f"run {run} has no best checkpoint: there is no {parent / BEST}")
+        return checkpoint_path(parent, best[0])
+    if which.isascii() and which.isdigit() and int(which) in steps:
+        return checkpoint_path(parent, int(which))
+    known = ", ".join(map(str, sorted(steps)))
+    raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")

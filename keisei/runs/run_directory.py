@@ -1,14 +1,14 @@
-"""The directory of a run: what it holds, who may write there, and how it is found again.
+"""The directory of a run: what it holds, and who may write there.
 
     runs/2025-11-16_14-05-09/
       config.yaml        the settings, those of the last resumption
       run.json           seed, command, versions, machine, commit; and each resumption
       lock               held by the process that trains, with its pid
-      checkpoints/  metrics.jsonl  tensorboard/  plots/
+      checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
       set_aside/         what lay beyond an older checkpoint from which the run went on
 
 A RunDirectory that exists holds the lock until `close`, or until its process is gone in whatever way.
-Reading needs no lock: `find_run` and keisei.runs.checkpoint do without one.
+Reading needs no lock: keisei.runs.find and keisei.runs.checkpoint do without one.
 """
 
 import fcntl
@@ -16,13 +16,13 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
+from keisei.errors import UserError
 from keisei.runs import durable
 from keisei.runs.checkpoint import (
     BEST,
@@ -31,14 +31,15 @@ from keisei.runs.checkpoint import (
     checkpoint_steps,
     settle_replaced,
 )
+from keisei.runs.find import CHECKPOINTS, RUN, has_checkpoint
 from keisei.runs.provenance import provenance
 
-CONFIG, RUN, LOCK, CHECKPOINTS = "config.yaml", "run.json", "lock", "checkpoints"
+CONFIG, LOCK = "config.yaml", "lock"
 NEEDED_BYTES = 64 << 20  # a few small checkpoints and a long run's metrics; assumption, not studied
 
 
-class RunDirectoryError(Exception):
-    """A run cannot be begun, continued or found; the message names the path and says what to do."""
+class RunDirectoryError(UserError):
+    """A run cannot be begun or continued; the message names the path and says what to do."""
 
 
 class RunDirectory:
@@ -51,6 +52,7 @@ class RunDirectory:
         self.run_file = path / RUN
         self.checkpoints = path / CHECKPOINTS
         self.metrics_file = path / "metrics.jsonl"
+        self.log_file = path / "train.log"
         self.tensorboard = path / "tensorboard"
         self.plots = path / "plots"
 
@@ -165,49 +167,6 @@ class RunDirectory:
         durable.write_durably(self.run_file, json.dumps(description, indent=1).encode() + b"\n")
 
 
-@dataclass(frozen=True)
-class FoundRun:
-    """A run to continue: its directory, and the checkpoint if one was named.
-
-    any_valid: the newest checkpoint that is not damaged will do, since only `latest` was asked for.
-    """
-
-    path: Path
-    checkpoint: Path | None = None
-    any_valid: bool = False
-
-
-def find_run(where: str, directory: Path) -> FoundRun:
-    """Find a run by its path, its name in `directory` or a checkpoint; `latest`: the one that saved last."""
-    if where == "latest":
-        return FoundRun(_latest(directory), any_valid=True)
-    for path in (Path(where), directory / where):
-        if (path / RUN).is_file():
-            return FoundRun(path)
-        run = path.absolute().parent.parent
-        if path.is_dir() and path.absolute().parent.name == CHECKPOINTS and (run / RUN).is_file():
-            return FoundRun(run, path)
-    raise RunDirectoryError(
-        f"no run at {where}: expected latest, a directory with {RUN}, or one in its {CHECKPOINTS}/"
-    )
-
-
-def _latest(directory: Path) -> Path:
-    try:
-        runs = [path for path in directory.iterdir() if (path / RUN).is_file()]
-    except OSError as error:
-        raise RunDirectoryError(f"no run in {directory}: {error.strerror}") from error
-    # A directory's own time is that of the last name made, changed or removed in it: a checkpoint's.
-    saved = [((run / CHECKPOINTS).stat().st_mtime_ns, run) for run in runs if _has_checkpoint(run)]
-    if not saved:
-        raise RunDirectoryError(f"no run in {directory} has a checkpoint; runs without one: {len(runs)}")
-    return max(saved)[1]
-
-
-def _has_checkpoint(run: Path) -> bool:
-    return (run / CHECKPOINTS).is_dir() and bool(checkpoint_steps(run / CHECKPOINTS))
-
-
 def _check_room(parent: Path, needed_bytes: int) -> None:
     free = durable.free_bytes(parent)
     if free is not None and free < needed_bytes:
@@ -239,7 +198,7 @@ def _locked_if_empty(path: Path) -> int:
         if not _content(path):
             return lock
         os.close(lock)
-    if _has_checkpoint(path):
+    if has_checkpoint(path):
         raise RunDirectoryError(
             f"{path} holds a run already; continue it with --resume latest or choose another run.name"
         )

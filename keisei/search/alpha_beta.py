@@ -3,7 +3,7 @@
     alpha_beta(games, depth, seeds, threads) -> [(move, score), …]
     material_moves(games, seeds) -> [move, …]
 
-The games are not changed, must not be over, and must have both kings. native/alpha_beta.h defines the search.
+The games are not changed, must not be over and must have both kings. native/alpha_beta.h defines the search.
 A seed breaks ties between equal moves.
 """
 

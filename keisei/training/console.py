@@ -1,7 +1,7 @@
 """What a person sees while a run goes on: a picture on a terminal, lines in a log, or nothing.
 
-The trainer calls `start`, then `update` for each update and `notice` when something is worth a line, and in
-the end `close`; a console that takes over the terminal gives it back also when the process ends without it.
+Consoles are listeners. One that takes over the terminal gives it back also when the process ends without
+`close`.
 """
 
 import atexit
@@ -10,18 +10,17 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, TextIO
+from collections.abc import Callable
+from typing import Literal, TextIO
 
 import rich.console
 from rich.live import Live
 
+from keisei.shogi.vector import VectorGames
 from keisei.training.dashboard import NOTICES, PanelLayout, draw
+from keisei.training.listener import Listener, RunFacts, SilentListener, Update
 from keisei.training.number_text import duration, number, percent, quantity, whole
-from keisei.training.parallel.worker_status import WorkerStatus
-from keisei.training.run_progress import Progress, RunFacts
-
-__all__ = ["Console", "Mode", "PlainConsole", "RichConsole", "RunFacts", "SilentConsole", "make_console"]
+from keisei.training.run_progress import Progress
 
 Mode = Literal["auto", "rich", "plain", "off"]
 Clock = Callable[[], float]
@@ -32,32 +31,7 @@ BOARD_SECONDS = 1.0
 REFRESH_PER_SECOND = 2.0
 
 
-class Console(Protocol):
-    """Shows a run."""
-
-    def start(self, facts: RunFacts) -> None:
-        """Begin, before the first update."""
-
-    def update(
-        self,
-        step: int,
-        metrics: Mapping[str, float],
-        board: Callable[[], str] | None,
-        workers: Sequence[WorkerStatus] = (),
-    ) -> None:
-        """Show an update that ended at this step; board draws a game in progress, if it is asked to.
-
-        workers: what is known of the worker processes, empty without them.
-        """
-
-    def notice(self, text: str) -> None:
-        """Show one line that a person should see now."""
-
-    def close(self) -> None:
-        """Show the last update and give the terminal back; a second call does nothing."""
-
-
-def make_console(mode: Mode, stream: TextIO) -> Console:
+def make_console(mode: Mode, stream: TextIO) -> Listener:
     """Return the console of a mode; auto is the picture on a terminal that can show it, else lines."""
     if mode == "auto":
         unicode = (stream.encoding or "").lower().startswith("utf")
@@ -65,32 +39,10 @@ def make_console(mode: Mode, stream: TextIO) -> Console:
         mode = "rich" if able else "plain"
     if mode == "rich":
         return RichConsole(stream)
-    return PlainConsole(stream) if mode == "plain" else SilentConsole()
+    return PlainConsole(stream) if mode == "plain" else SilentListener()
 
 
-class SilentConsole:
-    """Shows nothing."""
-
-    def start(self, facts: RunFacts) -> None:
-        """Show nothing."""
-
-    def update(
-        self,
-        step: int,
-        metrics: Mapping[str, float],
-        board: Callable[[], str] | None,
-        workers: Sequence[WorkerStatus] = (),
-    ) -> None:
-        """Show nothing."""
-
-    def notice(self, text: str) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Show nothing."""
-
-
-class PlainConsole:
+class PlainConsole(SilentListener):
     """Lines for a log, without colours: one each ten seconds, the first and the last update always."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
@@ -103,21 +55,12 @@ class PlainConsole:
     def start(self, facts: RunFacts) -> None:
         """Print what is known of the run."""
         self._progress = Progress(facts, self._clock)
-        self._print(
-            f"run {facts.run_path}, seed {facts.seed}, {facts.parameters:,} parameters, {facts.device}; "
-            f"moves {facts.start_step:,} to {facts.total_steps:,}"
-        )
+        self._print(str(facts))
 
-    def update(
-        self,
-        step: int,
-        metrics: Mapping[str, float],
-        board: Callable[[], str] | None,  # noqa: ARG002
-        workers: Sequence[WorkerStatus] = (),
-    ) -> None:
+    def update(self, update: Update) -> None:
         """Print a line if the last one is old enough, and one for an evaluation."""
         progress = _started(self._progress)
-        evaluated = progress.update(step, metrics, workers)
+        evaluated = progress.update(update.step, update.metrics, update.workers)
         self._held_back = True
         if self._clock() - self._printed_at >= PLAIN_SECONDS:
             self._print_update(progress)
@@ -144,7 +87,7 @@ class PlainConsole:
         self._stream.flush()
 
 
-class RichConsole:
+class RichConsole(SilentListener):
     """A picture that is redrawn in place, below everything that is printed meanwhile."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
@@ -161,18 +104,12 @@ class RichConsole:
         self._live = self._go_live(self._picture)
         atexit.register(self.close)
 
-    def update(
-        self,
-        step: int,
-        metrics: Mapping[str, float],
-        board: Callable[[], str] | None,
-        workers: Sequence[WorkerStatus] = (),
-    ) -> None:
+    def update(self, update: Update) -> None:
         """Take in an update; rich's thread draws it within the next half second."""
         assert self._picture is not None, "update before start"
         size = self._console.size
-        plan = PanelLayout.of(size.width, size.height, len(workers))
-        self._picture.update(step, metrics, board if plan.board else None, workers)
+        plan = PanelLayout.of(size.width, size.height, len(update.workers))
+        self._picture.update(update, with_board=plan.board)
         if size != self._size and self._live is not None:
             # A terminal breaks the lines anew that stood there; the picture cannot be drawn over them.
             self._size = size
@@ -211,22 +148,16 @@ class _Picture:
         self._board_at = -math.inf
         self._lock = threading.RLock()  # a signal's handler may give notice in the midst of an update
 
-    def update(
-        self,
-        step: int,
-        metrics: Mapping[str, float],
-        board: Callable[[], str] | None,
-        workers: Sequence[WorkerStatus],
-    ) -> None:
-        text = self._board
-        if board is None:
-            text = None
+    def update(self, update: Update, *, with_board: bool) -> None:
+        board = self._board
+        if not with_board or not update.saved_games:
+            board = None
         elif self._clock() - self._board_at >= BOARD_SECONDS:
-            text = board()
+            board = str(VectorGames.restore(update.saved_games[0].games).game(0))
             self._board_at = self._clock()
         with self._lock:
-            self._progress.update(step, metrics, workers)
-            self._board = text
+            self._progress.update(update.step, update.metrics, update.workers)
+            self._board = board
 
     def notice(self, text: str) -> None:
         with self._lock:
@@ -248,7 +179,7 @@ def _started(progress: Progress | None) -> Progress:
 
 
 def _update_line(progress: Progress) -> str:
-    results = progress.results()
+    counts = progress.game_counts()
     fields = [
         f"{progress.step:,} ({progress.fraction() * 100:.1f} %)",
         f"{quantity(progress.last('speed/steps_per_second'))} moves/s",
@@ -257,7 +188,7 @@ def _update_line(progress: Progress) -> str:
         f"value {number(progress.last('loss/value'))}",
         f"entropy {number(progress.last('policy/entropy'))}",
         f"KL {number(progress.last('policy/approx_kl'))}",
-        f"draws {percent(results.share(results.draws))}",
+        f"draws {percent(counts.share(counts.draws))}",
         f"length {quantity(progress.length())}",
         *_worker_fields(progress),
     ]
@@ -271,7 +202,8 @@ def _worker_fields(progress: Progress) -> list[str]:
         return []
     known = f"/{len(progress.workers)}" if progress.workers else ""
     busy = percent(progress.last("parallel/utilization"))
-    fields = [f"workers {whole(active)}{known}, {busy} busy"]
+    most = [f", {phase} {percent(share)}" for phase, share in progress.worker_shares().items()][:1]
+    fields = [f"workers {whole(active)}{known}, {busy} busy{''.join(most)}"]
     if progress.last("parallel/lag_max") > 0:
         fields.append(f"lag {whole(progress.last('parallel/lag_max'))}")
     if progress.last("parallel/serial_steps") > 0:

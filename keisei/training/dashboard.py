@@ -134,7 +134,7 @@ def draw(
         )
     if plan.worker_rows:
         lines = _workers(progress.workers, left - 4, plan.worker_rows - 2)
-        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress)))
+        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress, left - 6)))
     middle: RenderableType = Group(*rows)
     if with_board and board is not None:
         position = Align.center(Text(board.rstrip("\n")), vertical="middle")
@@ -192,29 +192,27 @@ def _curves(progress: Progress, width: int, rows: int) -> RenderableType:
 
 
 def _results(progress: Progress, width: int, rows: int) -> RenderableType:
-    results = progress.results()
-    lines = [
-        _stacked([(results.black_wins, BLACK), (results.white_wins, WHITE), (results.draws, DRAW)], width)
-    ]
+    counts = progress.game_counts()
+    lines = [_stacked([(counts.black_wins, BLACK), (counts.white_wins, WHITE), (counts.draws, DRAW)], width)]
     words = Text(no_wrap=True, overflow="crop")
     for name, count, color in (
-        ("☗", results.black_wins, BLACK),
-        ("☖", results.white_wins, WHITE),
-        ("draws", results.draws, DRAW),
+        ("☗", counts.black_wins, BLACK),
+        ("☖", counts.white_wins, WHITE),
+        ("draws", counts.draws, DRAW),
     ):
         words.append(f"{name} ", color)
-        words.append(f"{percent(results.share(count))}  ", "bold")
-    words.append(f"of {results.finished:,}", "dim")
+        words.append(f"{percent(counts.share(count))}  ", "bold")
+    words.append(f"of {counts.finished:,}", "dim")
     lines.append(words)
-    curve_rows = min(max((rows - 2 - len(results.reasons)) // 2, 1), 6)
+    curve_rows = min(max((rows - 2 - len(counts.reasons)) // 2, 1), 6)
     lines.append(_labelled_curve("draws", progress.draw_rates(), percent, DRAW, width, curve_rows))
     lines.append(
         _labelled_curve("plies", progress.history("games/length"), quantity, "blue", width, curve_rows)
     )
     room = rows - 2 - 2 * curve_rows
-    common = sorted(results.reasons.items(), key=lambda item: -item[1])
+    common = sorted(counts.reasons.items(), key=lambda item: -item[1])
     for reason, count in [item for item in common if item[1]][:room]:
-        share = results.share(count)
+        share = counts.share(count)
         line = Text(f"{reason:<15} {percent(share):>5} ", no_wrap=True, overflow="crop")
         line.append(bar(share, max(width - 22, 0)), "blue")
         lines.append(line)
@@ -289,11 +287,14 @@ def _queue(progress: Progress) -> str:
     )
 
 
-def _weights(progress: Progress) -> str:
-    """Return how the weights go out, and what the learner had to play itself, for the lower border."""
+def _weights(progress: Progress, width: int) -> str:
+    """Return how the weights go out, what the learner had to play itself, and where the workers' time goes.
+
+    This is the lower border; of the workers' time there is as much as fits, the largest share first.
+    """
     last = progress.last
     serial = last("parallel/serial_steps")
-    return ", ".join(
+    text = ", ".join(
         (
             *([f"learner played {whole(serial)}"] if serial > 0 else []),
             f"weights v{whole(last('parallel/weights_version'))}",
@@ -301,6 +302,12 @@ def _weights(progress: Progress) -> str:
             data_size(last("parallel/sync_bytes")),
         )
     )
+    for phase, share in progress.worker_shares().items():
+        more = f", {phase} {percent(share)}"
+        if len(text) + len(more) > width:
+            break
+        text += more
+    return text
 
 
 def _workers(workers: Sequence[WorkerStatus], width: int, rows: int) -> RenderableType:

@@ -23,7 +23,7 @@ _NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "
 _OPTIONAL = {
     "gymnasium": "keisei.envs",
     "pettingzoo": "keisei.envs.shogi_v0",
-    "wandb": "run.wandb",
+    "wandb": "run.loggers",
 }
 _SHARED_MEMORY = Path("/dev/shm")
 _ROUNDS = 3

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -20,16 +21,22 @@ class Interrupted(Exception):  # noqa: N818  (no error)
 class StopRequest:
     """While it is entered, a first signal is only noted, for `check` to raise; a second one ends the process.
 
-    on_first is told the signal's name. before_leaving is called before a second signal ends the process.
+    on_first is told the signal's name. before_leaving is called before a second signal ends the process. Only
+    the main thread of Python hears signals: entered in another one, it never asks to stop.
     """
 
-    def __init__(self, on_first: Callable[[str], None], before_leaving: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_first: Callable[[str], None] = lambda _: None,
+        before_leaving: Callable[[], None] = lambda: None,
+    ) -> None:
         self._on_first, self._before_leaving = on_first, before_leaving
         self._signum = 0
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for signum in _SIGNALS:
+        heard = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        for signum in heard:
             self._old[signum] = signal.signal(signum, self._note)
         return self
 

@@ -1,6 +1,6 @@
 """What a run measures: the names and what they mean, where they are written, and how they are read back.
 
-The trainer gives every Sink one flat mapping for each update. `metrics.jsonl` is the record of a run, a JSON
+Each update has one flat mapping, which every sink writes. `metrics.jsonl` is the record of a run, a JSON
 object on each line; TensorBoard and Weights & Biases are copies of it for those who like to look there.
 
 A resumed run is at an older step than the files it finds, and writes some updates once more: every sink takes
@@ -15,10 +15,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NoReturn, Protocol, get_args
+from typing import Literal, NoReturn, get_args
 
 from keisei.config.schema import Opponent
+from keisei.errors import UserError
 from keisei.shogi import Reason
+from keisei.training.listener import SilentListener, Update
 from keisei.training.parallel.worker_status import WorkerStatus
 
 OPPONENTS = get_args(Opponent)
@@ -93,6 +95,10 @@ _PARALLEL_TEXTS = {
     "sync_bytes": "Bytes of the last broadcast.",
     "sync_milliseconds": "Milliseconds that the last broadcast took.",
     "memory_bytes": "Resident memory of all worker processes.",
+    "seconds_env": "Seconds that all workers together spent on the rules in this update.",
+    "seconds_inference": "Seconds that all workers together spent on the network in this update.",
+    "seconds_sampling": "Seconds that all workers together spent on choosing moves in this update.",
+    "seconds_transport": "CPU seconds that all workers together spent on weights, messages and segments.",
 }
 
 # By field of WorkerStatus.
@@ -165,25 +171,12 @@ def worker_metrics(workers: Sequence[WorkerStatus]) -> dict[str, float]:
     }
 
 
-class MetricsError(ValueError):
+class MetricsError(UserError, ValueError):
     """Metrics that are missing, cannot be read (with file and line), or cannot be drawn as asked."""
 
 
-class Sink(Protocol):
-    """Where the metrics go, once for each update."""
-
-    def record(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write the metrics of the update that ended at this step."""
-
-    def sync(self) -> None:
-        """Bring to the disk what was recorded; a checkpoint is about to be written that builds on it."""
-
-    def close(self) -> None:
-        """Write what is still held back; nothing is recorded afterwards."""
-
-
-class JsonlSink:
-    """One JSON object for a line, on the disk's side of Python before `record` returns.
+class JsonlSink(SilentListener):
+    """One JSON object for a line, on the disk's side of Python before `update` returns.
 
     A new run refuses a file that exists. A resumed one cuts off what is beyond resume_step, and a torn last
     line, so that its file equals that of a run that was never interrupted.
@@ -194,11 +187,11 @@ class JsonlSink:
             _cut(path, resume_step)
         self._file = path.open("x" if resume_step is None else "a", encoding="utf-8", newline="\n")
 
-    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+    def update(self, update: Update) -> None:
         """Append a line; what is not finite becomes null, since JSON has no word for it."""
-        values = {name: float(value) for name, value in metrics.items()}
+        values = {name: float(value) for name, value in update.metrics.items()}
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        self._file.write(json.dumps({"step": step, **finite}, allow_nan=False) + "\n")
+        self._file.write(json.dumps({"step": update.step, **finite}, allow_nan=False) + "\n")
         self._file.flush()
 
     def sync(self) -> None:
@@ -210,7 +203,7 @@ class JsonlSink:
         self._file.close()
 
 
-class TensorBoardSink:
+class TensorBoardSink(SilentListener):
     """Event files for `tensorboard --logdir`; a resumed run tells TensorBoard to forget what is beyond."""
 
     def __init__(self, directory: Path, resume_step: int | None) -> None:
@@ -220,10 +213,10 @@ class TensorBoardSink:
         purge_step = None if resume_step is None else resume_step + 1
         self._writer = SummaryWriter(str(directory), purge_step=purge_step)
 
-    def record(self, step: int, metrics: Mapping[str, float]) -> None:
+    def update(self, update: Update) -> None:
         """Add a point to every curve."""
-        for name, value in metrics.items():
-            self._writer.add_scalar(name, value, step)
+        for name, value in update.metrics.items():
+            self._writer.add_scalar(name, value, update.step)
 
     def sync(self) -> None:
         """Write what is held back."""
@@ -234,7 +227,11 @@ class TensorBoardSink:
         self._writer.close()
 
 
-class WandbSink:
+# Names in run.loggers, and what Weights & Biases calls them.
+WANDB_MODES: Mapping[str, Literal["offline", "online"]] = {"wandb": "online", "wandb-offline": "offline"}
+
+
+class WandbSink(SilentListener):
     """Weights & Biases, for the extra `wandb`. A run resumes under the id that its name gives."""
 
     def __init__(
@@ -248,7 +245,7 @@ class WandbSink:
         try:  # Here, because it is an extra that only this sink needs.
             wandb = importlib.import_module("wandb")
         except ImportError as error:
-            message = f"run.wandb is {mode}, which needs Weights & Biases: pip install 'keisei[wandb]'"
+            message = "run.loggers has wandb, which needs Weights & Biases: pip install 'keisei[wandb]'"
             raise ImportError(message) from error
         self._run = wandb.init(
             project="keisei",
@@ -260,12 +257,9 @@ class WandbSink:
             resume="never" if resume_step is None else "allow",
         )
 
-    def record(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Log the metrics; Weights & Biases itself keeps the first of two records of a step."""
-        self._run.log(dict(metrics), step=step)
-
-    def sync(self) -> None:
-        """Leave it to the library, which writes at its own times."""
+    def update(self, update: Update) -> None:
+        """Log the metrics; Weights & Biases keeps the first of two records of a step, and syncs by itself."""
+        self._run.log(dict(update.metrics), step=update.step)
 
     def close(self) -> None:
         """Wait until everything is written or sent."""

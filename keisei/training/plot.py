@@ -24,6 +24,7 @@ from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.tournament import RESULTS, Tournament
 from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
+from keisei.training.parallel.worker_status import PLAY_PHASES
 
 Floats = npt.NDArray[np.float64]
 
@@ -107,9 +108,13 @@ def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:
 
 
 def _draw(runs: Sequence[Run]) -> Figure:
-    figure = Figure(figsize=(12, 12), layout="constrained")
+    panels = dict(_PANELS)
+    if any(np.isfinite(run.column("parallel/active_workers")).any() for run in runs):
+        panels |= _WORKER_PANELS
+    rows = len(panels) // 2
+    figure = Figure(figsize=(12, 3 * rows), layout="constrained")
     figure.suptitle(runs[0].name if len(runs) == 1 else f"{len(runs)} runs")
-    for axes, (title, panel) in zip(figure.subplots(4, 2, sharex=True).flat, _PANELS.items(), strict=True):
+    for axes, (title, panel) in zip(figure.subplots(rows, 2, sharex=True).flat, panels.items(), strict=True):
         axes.set_title(title, loc="left")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
@@ -192,4 +197,13 @@ _PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
     "KL and clipped share": _smoothed(KL="policy/approx_kl", clipped="policy/clip_fraction"),
     "explained variance of the value": _smoothed(explained="value/explained_variance"),
     "moves per second": _smoothed(speed="speed/steps_per_second"),
+}
+# Only where workers collect. An even number, since there are two columns.
+_WORKER_PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
+    "seconds of an update: the learner": _smoothed(
+        collect="time/collect", encode="time/encode", update="time/update", synchronize="time/synchronize"
+    ),
+    "seconds of an update: all workers together": _smoothed(
+        **{phase: f"parallel/seconds_{phase}" for phase in PLAY_PHASES}
+    ),
 }

@@ -1,16 +1,19 @@
-"""A run from beginning to end: directory, console, signals, loop, exit code. What `keisei train` calls.
+"""A run from beginning to end: directory, console, signals, loop, result. What `keisei train` calls.
 
 0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
-was stopped, and goes on with --resume. What a user can do wrong is one of MISTAKES, or a ConfigError.
+was stopped, and goes on with --resume. A user's mistake is a UserError.
 """
 
 import importlib.util
 import sys
+import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +23,7 @@ from keisei.config.files import differences, load_config, override, refuse_unsaf
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.ppo_agent import NotFiniteError
-from keisei.core.self_play import SavedGames, SelfPlay, next_number
+from keisei.core.self_play import SavedGames, next_number
 from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -29,22 +32,62 @@ from keisei.runs.checkpoint import (
     load_checkpoint,
     newest_checkpoint,
 )
-from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.runs.find import Found, find_run
+from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
-from keisei.training.console import RunFacts, make_console
+from keisei.training.collector import games_fit, make_collector, new_games
+from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
-from keisei.training.metrics import JsonlSink, Sink, TensorBoardSink, WandbSink
-from keisei.training.parallel.parallel_manager import ParallelManager
+from keisei.training.listener import Listener, Listeners
+from keisei.training.log_file import LogFile
+from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.supervisor import WorkerError
-from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
+from keisei.training.parallel.worker_setup import resolved
 from keisei.training.trainer import Trainer, config_of, games_of
-from keisei.training.training_loop_manager import TrainingLoopManager
-
-MISTAKES = (CheckpointError, RunDirectoryError)
+from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
 
 
-def begin(config: AppConfig, command: Sequence[str]) -> int:
-    """Train from nothing in a new directory; return the exit code."""
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended, and what came of it.
+
+    exit_code, message: as `keisei train` ends with them. steps, games, updates: since the beginning of the
+    run. best: step and rating's lower end of the best evaluation. seconds: of this process. metrics: of the
+    last update, empty if there was none. workers: ParallelManager.get_statistics(), empty without workers.
+    """
+
+    exit_code: int
+    message: str
+    directory: Path
+    steps: int
+    games: int
+    updates: int
+    best: tuple[int, float] | None
+    seconds: float
+    metrics: Mapping[str, float]
+    workers: Mapping[str, Any]
+
+
+def train(
+    config: AppConfig | None = None, overrides: Sequence[str] = (), *, resume: str | Path | None = None
+) -> RunResult:
+    """Do what `keisei train` does: train in a new directory, or go on with a run, and tell the result.
+
+        train(load_config("tiny"))
+        train(resume="runs/first", overrides=["training.total_timesteps=4096"])
+
+    config: the defaults if None. resume: as for `keisei train --resume`; the config is then the run's own.
+    Mistakes are a ConfigError, RunDirectoryError or CheckpointError.
+    """
+    if resume is None:
+        return begin_run(override(config or load_config(), overrides), sys.argv)
+    if config is not None:
+        raise ConfigError("a config and a run to resume are both given, expected one; use overrides")
+    return resume_run(find_run(str(resume), None, overrides), None, overrides, sys.argv)
+
+
+def begin_run(config: AppConfig, command: Sequence[str]) -> RunResult:
+    """Train from nothing in a new directory."""
     _check_extras(config)
     device = choose_device(config.run.device)
     with _threads(config):
@@ -53,17 +96,19 @@ def begin(config: AppConfig, command: Sequence[str]) -> int:
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
         ) as directory:
-            return _train(trainer, _new_games(config), directory, notices=[], resumed=False)
+            return _train(trainer, new_games(config), directory, notices=[], resumed=False)
 
 
-def resume(where: str, source: str | None, overrides: Sequence[str], command: Sequence[str]) -> int:
-    """Go on with a run: `latest`, its directory, or one of its checkpoints. Return the exit code.
+def resume_run(
+    found: Found, source: str | None, overrides: Sequence[str], command: Sequence[str]
+) -> RunResult:
+    """Continue a run from the named checkpoint, or from its last one.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
-    places = [change for change in overrides if change.startswith("run.directory=")]
-    found = find_run(where, Path(load_config(source, places).run.directory))
-    with RunDirectory.open(found.path) as directory:
+    if found.run is None:
+        raise CheckpointError(f"checkpoint {found.checkpoint} lies in no run: expected one of a run")
+    with RunDirectory.open(found.run) as directory:
         checkpoint, notices = _checkpoint_of(found, directory)
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
@@ -78,21 +123,21 @@ def resume(where: str, source: str | None, overrides: Sequence[str], command: Se
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
-                games_fit = _fit(config, games)
+                fit = games_fit(config, games)
             except (ValueError, TypeError, KeyError, NotationError) as error:
                 raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
             directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
             notices += [f"changed: {change}" for change in changes]
             notices += [f"newer checkpoints are now in {aside}"] if aside else []
-            if not games_fit:
+            if not fit:
                 notices.append("the games under way do not fit the number of games now; new ones begin")
                 # With new numbers, and so with other random numbers than those before.
-                games = _new_games(config, next_number(games))
+                games = new_games(config, next_number(games))
             return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
-def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
+def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
     """Return the checkpoint to go on from, and what is to be told about damaged ones."""
     if found.any_valid:
         return newest_checkpoint(directory.checkpoints)
@@ -100,7 +145,7 @@ def _checkpoint_of(found: FoundRun, directory: RunDirectory) -> tuple[Checkpoint
         return load_checkpoint(found.checkpoint), []
     steps = checkpoint_steps(directory.checkpoints)
     if not steps:
-        raise CheckpointError(f"run {found.path} has no checkpoint to go on from")
+        raise CheckpointError(f"run {found.run} has no checkpoint to go on from")
     return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
 
 
@@ -118,27 +163,9 @@ def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> A
 
 
 def _check_extras(config: AppConfig) -> None:
-    if config.run.wandb != "off" and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(
-            f"run.wandb: given {config.run.wandb}, but it is missing: pip install 'keisei[wandb]'"
-        )
-
-
-def _new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
-    """Begin the games of the workers, or of the one process, that the config asks for."""
-    if config.training.parallel.enabled:
-        return begin_games(config, number_of_workers(config), first_number)
-    games, seed = config.training.games, config.run.seed
-    return [SelfPlay.begin(config.env, games=games, seed=seed, first_number=first_number).save()]
-
-
-def _fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
-    """Tell whether saved games are of as many processes, with as many games each, as the config asks for."""
-    training = config.training
-    expected = [training.games]
-    if training.parallel.enabled:
-        expected = [training.parallel.episodes_per_worker] * number_of_workers(config)
-    return [len(SelfPlay.restore(saved, config.env)) for saved in games] == expected
+    wanted = [name for name in config.run.loggers if name in WANDB_MODES]
+    if wanted and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(f"run.loggers: given {wanted[0]}, but it is missing: pip install 'keisei[wandb]'")
 
 
 def _train(
@@ -148,94 +175,88 @@ def _train(
     *,
     notices: Sequence[str],
     resumed: bool,
-) -> int:
-    """Run the loop to whatever end it comes to, say it in one line, and return the exit code.
+) -> RunResult:
+    """Run the loop to whatever end it comes to, and say it in one line.
 
     saved: the games to go on with.
     """
-    config = trainer.config
+    config, log, began = trainer.config, LogFile(directory.log_file), time.monotonic()
     with ExitStack() as stack:
         console = make_console(config.run.console, sys.stdout)
-        stack.callback(console.close)
-        console.start(_facts(trainer, directory))
-        for notice in notices:
-            console.notice(notice)
+        listeners = Listeners(log)
+        stack.callback(listeners.close)
         stop = stack.enter_context(
             StopRequest(
-                lambda name: console.notice(f"{name}: saving; a second one leaves at once"), console.close
+                lambda name: listeners.notice(f"{name}: saving; a second one leaves at once"), console.close
             )
         )
-        sinks = _sinks(trainer, directory, resumed)
-        for sink in sinks:
-            stack.callback(sink.close)
-        games: SelfPlay | ParallelManager
-        if config.training.parallel.enabled:
-            games = ParallelManager(config, trainer.agent, games=saved, notice=console.notice)
-            stack.callback(games.shutdown)
-        else:
-            games = SelfPlay.restore(saved[0], config.env)
-        loop = TrainingLoopManager(trainer, games, directory, sinks=sinks, console=console, stop=stop)
-        code, end = _outcome(loop, games, stop, directory)
-        loop.end_workers()
+        for sink in _sinks(trainer, directory, resumed):
+            listeners.add(sink)
+        listeners.add(console)
+        for notice in notices:
+            listeners.notice(notice)
+        collector = make_collector(config, trainer.agent, saved, notice=listeners.notice, log=log.notice)
+        loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
+        code, end = _outcome(loop, directory, log)
+    _write(log, end)
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
         print(end)
-    return code
+    return RunResult(
+        exit_code=code,
+        message=end,
+        directory=directory.path,
+        steps=trainer.steps,
+        games=trainer.games,
+        updates=trainer.agent.version,
+        best=trainer.best,
+        seconds=time.monotonic() - began,
+        metrics={} if loop.last_update is None else loop.last_update.metrics,
+        workers=collector.get_statistics(),
+    )
 
 
-def _outcome(
-    loop: TrainingLoopManager,
-    games: SelfPlay | ParallelManager,
-    stop: StopRequest,
-    directory: RunDirectory,
-) -> tuple[int, str]:
+def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -> tuple[int, str]:
     """Run the loop; return the exit code and how it ended."""
     trainer = loop.trainer
     try:
-        try:
-            if isinstance(games, ParallelManager):
-                games.start_workers(before_wait=stop.check)
-            loop.run()
-        except Interrupted as interruption:
-            loop.save_between_epochs()
-            return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
-        except (OSError, OverflowError, WorkerError) as error:  # a full disk, a closed pipe, weights, workers
-            if isinstance(error, WorkerError):
-                traceback.print_exception(error)
-            loop.save_between_epochs()
-            return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+        loop.run()
+    except Interrupted as interruption:
+        return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
         return 1, f"{error}; the minibatch is in {dump}"
     except CheckpointError as error:
         return 1, str(error)
+    except SAVED_FIRST as error:
+        if isinstance(error, WorkerError):
+            traceback.print_exception(error)
+        _write(log, traceback.format_exc())
+        return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+    except BaseException:
+        _write(log, traceback.format_exc())
+        raise
     best = f"; the best evaluation was at {trainer.best[0]:,}" if trainer.best else ""
     return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
 
 
-def _facts(trainer: Trainer, directory: RunDirectory) -> RunFacts:
-    agent, config = trainer.agent, trainer.config
-    return RunFacts(
-        run_path=str(directory.path),
-        total_steps=config.training.total_timesteps,
-        start_step=trainer.steps,
-        parameters=agent.parameters,
-        device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
-        seed=config.run.seed,
-    )
+def _write(log: LogFile, text: str) -> None:
+    """Write how a run ended, unless the log itself cannot be written, of which the end must not be hidden."""
+    with suppress(OSError):
+        log.notice(text)
 
 
-def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> list[Sink]:
+def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator[Listener]:
     run, resume_step = trainer.config.run, trainer.steps if resumed else None
-    sinks: list[Sink] = [JsonlSink(directory.metrics_file, resume_step)]
-    if run.tensorboard:
-        sinks.append(TensorBoardSink(directory.tensorboard, resume_step))
-    if run.wandb != "off":
-        settings = trainer.config.model_dump(mode="json")
-        sinks.append(WandbSink(directory.path, run.wandb, directory.path.name, settings, resume_step))
-    return sinks
+    yield JsonlSink(directory.metrics_file, resume_step)
+    if "tensorboard" in run.loggers:
+        yield TensorBoardSink(directory.tensorboard, resume_step)
+    for name, mode in WANDB_MODES.items():
+        if name in run.loggers:
+            settings = trainer.config.model_dump(mode="json")
+            yield WandbSink(directory.path, mode, directory.path.name, settings, resume_step)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a console tells about a run: the facts it begins with, and what the last updates were like.
+"""What a console tells about a run: what its last updates were like.
 
 Metrics come in, one update at a time; rates, shares and histories go out. Nothing is drawn here.
 """
@@ -8,23 +8,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from keisei.training.listener import RunFacts
 from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
 
 HISTORY = 160  # updates; as many as the widest sparkline shows
 WINDOW = 20  # updates that results, phases and the time to go are taken over
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What is known before the first update; device names device, threads, precision and layout."""
-
-    run_path: str
-    total_steps: int
-    start_step: int
-    parameters: int
-    device: str
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -95,12 +84,19 @@ class Progress:
         """Return a metric of the last updates, oldest first, NaN where it was absent."""
         return [metrics.get(name, math.nan) for metrics in self.updates]
 
+    def worker_shares(self) -> dict[str, float]:
+        """Return what share of their time the workers spent on each phase, largest first; empty without."""
+        seconds = {phase: self.last(f"parallel/seconds_{phase}") for phase in PLAY_PHASES}
+        total = sum(seconds.values())
+        shares = {phase: spent / total for phase, spent in seconds.items()} if total > 0 else {}
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
     def draw_rates(self) -> list[float]:
         """Return the share of draws of each of the last updates, NaN where no game ended."""
         pairs = zip(self.history("games/draws"), self.history("games/finished"), strict=True)
         return [draws / finished if finished > 0 else math.nan for draws, finished in pairs]
 
-    def results(self) -> GameCounts:
+    def game_counts(self) -> GameCounts:
         """Return the games that ended in the last WINDOW updates."""
         return GameCounts(
             black_wins=round(self._sum("games/black_wins")),

@@ -26,6 +26,9 @@ from keisei.training.metrics import REASONS, reason_name
 
 Metrics = Mapping[str, float]
 
+# The share of the run by which the material reward has fallen to 0, so that the end is about winning alone.
+MATERIAL_REWARD_UNTIL = 0.8
+
 
 class Trainer:
     """An agent that learns from its own games.
@@ -34,7 +37,9 @@ class Trainer:
     evaluation.
     """
 
-    def __init__(self, config: AppConfig, device: torch.device, *, numerics: Numerics | None = None) -> None:
+    def __init__(
+        self, config: AppConfig, device: str | torch.device = "cpu", *, numerics: Numerics | None = None
+    ) -> None:
         self.config = validated(config)
         self.clock = PhaseClock()
         self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)
@@ -73,11 +78,9 @@ class Trainer:
     def material_reward(self) -> float:
         """Return what winning a pawn's worth is rewarded with now."""
         training = self.config.training
-        if self.progress >= training.material_reward_until:
+        if self.progress >= MATERIAL_REWARD_UNTIL:
             return 0.0
-        return scheduled(
-            training.material_reward, "linear", 0.0, self.progress / training.material_reward_until
-        )
+        return scheduled(training.material_reward, "linear", 0.0, self.progress / MATERIAL_REWARD_UNTIL)
 
     def snapshot(self, games: Sequence[SavedGames]) -> Checkpoint:
         """Return copies of everything that determines the future; games: of each vector that is played."""
@@ -130,13 +133,8 @@ def games_of(snapshot: Checkpoint) -> list[SavedGames]:
 
 def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.device) -> Numerics | None:
     """Return the formats that a run has chosen; None if it is to choose anew, being told so or elsewhere."""
-    old, new = state["config"]["run"], config.run
-    same = (old["precision"], old["channels_last"], old["compile"], state["device"]) == (
-        new.precision,
-        new.channels_last,
-        new.compile,
-        device.type,
-    )
+    old = AppConfig.model_validate(state["config"])
+    same = (old.run.numerics, state["device"]) == (config.run.numerics, device.type)
     return Numerics(**state["numerics"]) if same else None
 
 

@@ -23,6 +23,7 @@ from keisei.evaluation.matches.tournament import Tournament
 from keisei.evaluation.players.built_in import NetworkPlayer
 from keisei.evaluation.players.player import Player
 from keisei.evaluation.players.player_specs import (
+    TEMPERATURE,
     Machine,
     checkpoint_player,
     make_player,
@@ -129,7 +130,7 @@ class TrainingEvaluator:
             sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
         except OSError:
             return score
-        identity = network_identity(sha256, self._config.evaluation.temperature)
+        identity = network_identity(sha256, TEMPERATURE)
         return rated[identity].low if identity in rated else score
 
     def _until(self, end: float) -> Callable[[], bool]:
@@ -137,12 +138,11 @@ class TrainingEvaluator:
 
     def _player(self, agent: PPOAgent, step: int) -> NetworkPlayer:
         """Return the network as it is, known by its weights as a checkpoint of it would be."""
-        temperature = self._config.evaluation.temperature
         sha256 = weights_sha256(agent.tensors()["weights"])
-        identity = network_identity(sha256, temperature)
+        identity = network_identity(sha256, TEMPERATURE)
         facts = {"step": str(step), "weights sha256": sha256}
         name, seed = f"{self._run.name}@{step}", seed_of(self._config.run.seed, identity)
-        return NetworkPlayer(agent, name, seed, temperature, identity=identity, facts=facts)
+        return NetworkPlayer(agent, name, seed, TEMPERATURE, identity=identity, facts=facts)
 
     def _opponents(self, machine: Machine, best: int | None) -> dict[str, Player]:
         """Return the opponents that there are, by the names of the config."""
@@ -158,9 +158,8 @@ class TrainingEvaluator:
         return found
 
     def _best_player(self, best: int, machine: Machine) -> Player:
-        temperature = f"temperature={self._config.evaluation.temperature}"
         path = checkpoint_path(self._checkpoints, best)
-        return checkpoint_player(path, self._config.run.seed, [temperature], machine)
+        return checkpoint_player(path, self._config.run.seed, machine=machine)
 
 
 def _match_metrics(name: str, result: MatchResult) -> dict[str, float]:

@@ -6,9 +6,12 @@ epoch that was interrupted is played again.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 
-from keisei.core.self_play import Played, SavedGames, SelfPlay
+import torch
+
+from keisei.core.self_play import GameResult
 from keisei.runs.checkpoint import (
     CheckpointError,
     best_checkpoint,
@@ -18,78 +21,108 @@ from keisei.runs.checkpoint import (
     save_checkpoint,
 )
 from keisei.runs.run_directory import RunDirectory
-from keisei.shogi.vector import VectorGames
-from keisei.training.console import Console
-from keisei.training.interrupt import StopRequest
-from keisei.training.metrics import Sink, worker_metrics
-from keisei.training.parallel.ledger import ConservationError
-from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.collector import Collector, make_collector
+from keisei.training.interrupt import Interrupted, StopRequest
+from keisei.training.listener import Listener, Listeners, RunFacts, Update
+from keisei.training.metrics import worker_metrics
+from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.trainer import Trainer, game_metrics
 from keisei.training.training_evaluation import TrainingEvaluator
 
+# An interruption, a full disk, a closed pipe, weights that do not fit their format, workers that fail.
+SAVED_FIRST = (Interrupted, OSError, OverflowError, WorkerError)
 LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word for minus infinity
 
 
 class TrainingLoopManager:
     """Collects, learns, evaluates, records and saves, in this order.
 
-    games: who plays, this process or workers, which the caller has started.
+    collector: who plays; new games, as the trainer's config asks for them, if None. directory: where
+    checkpoints and evaluations are kept; without one there are none. listeners: are started, told of every
+    update and closed by `run`. stop: is asked often whether to stop. last_update: None before the first.
+
+        TrainingLoopManager(Trainer(config), listeners=[PlainConsole(sys.stdout)]).run()
     """
 
     def __init__(
         self,
         trainer: Trainer,
-        games: SelfPlay | ParallelManager,
-        directory: RunDirectory,
+        collector: Collector | None = None,
+        directory: RunDirectory | None = None,
         *,
-        sinks: Sequence[Sink],
-        console: Console,
-        stop: StopRequest,
+        listeners: Sequence[Listener] = (),
+        stop: StopRequest | None = None,
     ) -> None:
         self.trainer = trainer
         self.config = trainer.config
-        self._games = games
-        self._directory = directory
-        self._sinks = sinks
-        self._console = console
-        self._stop = stop
-        self._strength = TrainingEvaluator(
-            self.config, directory.path, directory.checkpoints, console.notice, self._should_stop
+        self.last_update: Update | None = None
+        self._listeners = Listeners(*listeners)
+        self._collector = collector or make_collector(
+            self.config, trainer.agent, notice=self._listeners.notice
         )
-        self._between_epochs = trainer.snapshot(self._saved_games())
+        self._directory = directory
+        self._stop = stop or StopRequest()
+        self._strength: TrainingEvaluator | None = None
+        if directory is not None:
+            self._strength = TrainingEvaluator(
+                self.config, directory.path, directory.checkpoints, self._listeners.notice, self._should_stop
+            )
+        self._between_epochs = trainer.snapshot(self._collector.save_games())
         self._began = time.monotonic()
         self._first_step = trainer.steps
 
     def run(self) -> None:
         """Train until the moves are played or the time is up; the last epoch has the final evaluation."""
         trainer, evaluation, run = self.trainer, self.config.evaluation, self.config.run
-        last = self._is_finished()
-        trainer.clock.lap()
-        while not last:
-            before = trainer.steps
-            played = self._collect()
-            results = [result for one in played for result in one.results]
-            metrics = {
-                **trainer.perform_ppo_update([one.segment for one in played], before_minibatch=self._look),
-                **game_metrics(results),
-            }
-            trainer.games += len(results)
-            self._publish_weights()
+        with self._collecting() as collector:
             last = self._is_finished()
-            best_before = trainer.best
-            if last and evaluation.final_games:
-                metrics |= self._evaluate(evaluation.final_games)
-            elif crossed(before, trainer.steps, evaluation.every):
-                metrics |= self._evaluate(evaluation.games)
-            self._between_epochs = trainer.snapshot(self._saved_games())
-            self._record(metrics, trainer.steps - before)
-            if last or trainer.best != best_before or crossed(before, trainer.steps, run.checkpoint_every):
-                self._save(must=last)
+            trainer.clock.lap()
+            while not last:
+                before, best_before = trainer.steps, trainer.best
+                steps = trainer.steps_of_next_epoch()
+                played = collector.collect_experiences(steps, before_wait=self._stop.check)
+                finished = [result for one in played for result in one.results]
+                segments = [one.segment for one in played]
+                learned = trainer.perform_ppo_update(segments, before_minibatch=self._look)
+                metrics = {**learned, **game_metrics(finished)}
+                trainer.games += len(finished)
+                collector.synchronize_models()
+                last = self._is_finished()
+                if last and evaluation.final_games:
+                    metrics |= self._evaluate(evaluation.final_games)
+                elif crossed(before, trainer.steps, evaluation.every):
+                    metrics |= self._evaluate(evaluation.games)
+                self._record(metrics, finished, trainer.steps - before)
+                improved = trainer.best != best_before
+                if last or improved or crossed(before, trainer.steps, run.checkpoint_every):
+                    self._save(must=last)
 
-    def save_between_epochs(self) -> None:
-        """Write the state after the last whole epoch, for a run that is interrupted."""
-        self._save(must=True)
+    @contextmanager
+    def _collecting(self) -> Iterator[Collector]:
+        """Have listeners and collector running inside; what ends the run early is saved before they end."""
+        with closing(self._listeners):
+            try:
+                self._listeners.start(self._facts())
+                self._collector.start_workers(before_wait=self._stop.check)
+                yield self._collector
+            except SAVED_FIRST:
+                self._save(must=True)
+                raise
+            finally:
+                account = self._collector.close(self.trainer.steps - self._first_step)
+                if account is not None:
+                    self._listeners.notice(account)
+
+    def _facts(self) -> RunFacts:
+        agent, config = self.trainer.agent, self.config
+        return RunFacts(
+            run_path="without a directory" if self._directory is None else str(self._directory.path),
+            total_steps=config.training.total_timesteps,
+            start_step=self.trainer.steps,
+            parameters=agent.parameters,
+            device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
+            seed=config.run.seed,
+        )
 
     def _is_finished(self) -> bool:
         training = self.config.training
@@ -97,53 +130,20 @@ class TrainingLoopManager:
         out_of_time = training.max_minutes is not None and minutes >= training.max_minutes
         return out_of_time or self.trainer.steps >= training.total_timesteps
 
-    def _collect(self) -> Sequence[Played]:
-        """Play the moves of an epoch, here or in the workers."""
-        if isinstance(self._games, ParallelManager):
-            return self._collect_parallel_data(self._games)
-        return self._collect_serial_data(self._games)
-
-    def _collect_serial_data(self, self_play: SelfPlay) -> Sequence[Played]:
-        steps = -(-self.trainer.steps_of_next_epoch() // len(self_play))
-        return [self_play.rollout(self.trainer.agent, steps, before_step=self._look)]
-
-    def _collect_parallel_data(self, workers: ParallelManager) -> Sequence[Played]:
-        with self.trainer.clock("collect"):
-            return workers.collect_experiences(
-                self.trainer.steps_of_next_epoch(), before_wait=self._stop.check
-            )
-
-    def _publish_weights(self) -> None:
-        """Let the workers have what was learned."""
-        if isinstance(self._games, ParallelManager):
-            with self.trainer.clock("synchronize"):
-                self._games.synchronize_models()
-
     def _look(self) -> None:
         """Look up from long work: has somebody asked to stop, has a worker died?"""
         self._stop.check()
-        if isinstance(self._games, ParallelManager):
-            self._games.supervise()
-
-    def _saved_games(self) -> Sequence[SavedGames]:
-        """Return the games as they stand after the last whole epoch."""
-        return self._games.save_games() if isinstance(self._games, ParallelManager) else [self._games.save()]
-
-    def end_workers(self) -> None:
-        """At the end, shut the workers down and tell where all the moves went that they made."""
-        if isinstance(self._games, ParallelManager):
-            untrained = self._games.account().trained - (self.trainer.steps - self._first_step)
-            self._games.give_back(untrained)
-            self._games.shutdown()
-            self._console.notice(f"workers: {self._games.account()}")
+        self._collector.supervise()
 
     def _evaluate(self, games: int) -> Mapping[str, float]:
-        """Play a match against each opponent; the training's random streams are not touched.
+        """Play so many games against each opponent; the training's random streams are not touched.
 
         The best weights are those whose rating is surely high: by the lower end of its 95 % interval, so that
         few lucky games do not outdo many.
         """
         trainer = self.trainer
+        if self._strength is None:
+            return {}
         with trainer.clock("evaluation"):
             found = self._strength.measure(trainer.agent, trainer.steps, games, trainer.best)
             self._stop.check()
@@ -156,9 +156,12 @@ class TrainingLoopManager:
             self._look()
         return self._stop.requested
 
-    def _record(self, metrics: Mapping[str, float], steps: int) -> None:
+    def _record(self, metrics: Mapping[str, float], finished: Sequence[GameResult], steps: int) -> None:
         """Tell everybody about an update, with its speed and where its time went."""
-        trainer, seconds = self.trainer, self.trainer.clock.lap()
+        trainer, collector = self.trainer, self._collector
+        saved_games, workers = tuple(collector.save_games()), tuple(collector.workers)
+        self._between_epochs = trainer.snapshot(saved_games)
+        seconds = trainer.clock.lap()
         total = sum(seconds.values())
         complete = {
             **metrics,
@@ -167,34 +170,20 @@ class TrainingLoopManager:
             "speed/steps_per_second": steps / total,
             "speed/games_per_second": metrics["games/finished"] / total,
             **{f"time/{phase}": value for phase, value in seconds.items()},
+            **collector.checked_metrics(trainer.steps - self._first_step),
+            **worker_metrics(workers),
         }
-        workers: Sequence[WorkerStatus] = ()
-        if isinstance(self._games, ParallelManager):
-            workers = self._games.workers
-            complete |= {**self._workers_metrics(self._games), **worker_metrics(workers)}
-        for sink in self._sinks:
-            sink.record(trainer.steps, complete)
-        self._console.update(trainer.steps, complete, self._board, workers)
-
-    def _workers_metrics(self, workers: ParallelManager) -> Mapping[str, float]:
-        """Return the workers' metrics, having checked that no move was lost or counted twice."""
-        metrics = workers.metrics()
-        trained = self.trainer.steps - self._first_step
-        if metrics["parallel/steps_trained"] != trained:
-            raise ConservationError(f"{trained} moves were trained on, but: {workers.account()}")
-        return metrics
-
-    def _board(self) -> str:
-        """Draw a game in progress."""
-        return str(VectorGames.restore(self._saved_games()[0].games).game(0))
+        self.last_update = Update(trainer.steps, complete, workers, tuple(finished), saved_games)
+        self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:
         """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""
+        if self._directory is None:
+            return
         parent, best = self._directory.checkpoints, self.trainer.best
         with self.trainer.clock("checkpoint"):
             try:
-                for sink in self._sinks:
-                    sink.sync()
+                self._listeners.sync()
                 save_checkpoint(parent, self._between_epochs)
                 marked = best_checkpoint(parent)
                 if best is not None and best != marked and best[0] in checkpoint_steps(parent):
@@ -205,7 +194,7 @@ class TrainingLoopManager:
             except CheckpointError as error:
                 if must:
                     raise
-                self._console.notice(f"{error}; the run goes on, and tries again at the next checkpoint")
+                self._listeners.notice(f"{error}; the run goes on, and tries again at the next checkpoint")
 
 
 def crossed(before: int, after: int, every: int) -> bool:

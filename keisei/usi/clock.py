@@ -1,7 +1,7 @@
-"""How long to think: from a clock to seconds, and the Control through which a thinking engine is stopped.
+"""Time management: seconds per move from a clock, and the Control that stops a thinking engine.
 
-A move may take what its clock has, less a margin for the way to the GUI and back. A clock without byoyomi and
-increment is divided so that it never runs out by thinking: each move takes a share of what is left.
+A move may take what its clock allows, less a margin for the round trip to the GUI. A clock without byoyomi
+and increment is divided so that thinking never uses it up: each move takes a share of what is left.
 """
 
 import threading
@@ -10,13 +10,13 @@ import time
 from keisei.shogi import Color
 from keisei.usi.protocol import Limits
 
-MOVES_TO_COME = 30  # of one side, over which the main time is spread; assumption, not studied
+MOVES_TO_COME = 30  # of one side; the main time is spread over them; assumption, not studied
 
 
 def seconds_to_think(limits: Limits, turn: Color, delay_ms: int) -> float | None:
-    """Return how long a move may take to think, None if there is no limit of time.
+    """Return how many seconds to think about a move, None if there is no time limit.
 
-    delay_ms is kept back, or three quarters of the time where that is less.
+    delay_ms is held in reserve, or three quarters of the time if that is less.
     """
     milliseconds = _milliseconds(limits, turn)
     if milliseconds is None:
@@ -25,7 +25,7 @@ def seconds_to_think(limits: Limits, turn: Color, delay_ms: int) -> float | None
 
 
 def _milliseconds(limits: Limits, turn: Color) -> float | None:
-    """Return what a move may cost on its clock."""
+    """Return how much clock time a move may use."""
     if limits.infinite:
         return None
     clock = limits.clocks[turn]
@@ -35,7 +35,7 @@ def _milliseconds(limits: Limits, turn: Color) -> float | None:
         return limits.movetime
     left = max(clock or 0, 0)
     wanted = left / MOVES_TO_COME + byoyomi + increment
-    # Whether the increment comes before the move or after it is up to the GUI, so it is the last resort.
+    # The GUI may add the increment before or after the move, so it is the last resort.
     available = left + byoyomi or increment
     if limits.movetime is not None:
         wanted = min(wanted, limits.movetime)
@@ -43,10 +43,10 @@ def _milliseconds(limits: Limits, turn: Color) -> float | None:
 
 
 class Control:
-    """Between the thread that reads and the thread that thinks: when the thinking must end.
+    """The reading thread's control over the thinking thread: when it must stop.
 
-    started: the moment, by time.monotonic, at which the command came. waits: the answer is held back until
-    `stop` or `hit`. silent: nobody wants an answer any more.
+    started: when the command arrived, by time.monotonic. waits: the answer is held back until `stop` or
+    `hit`. silent: the answer is no longer wanted.
     """
 
     def __init__(self, started: float, seconds: float | None, *, waits: bool) -> None:
@@ -66,43 +66,43 @@ class Control:
         self._released.set()
 
     def abandon(self) -> None:
-        """Ask for an end without an answer."""
+        """Ask to stop without an answer."""
         self.silent = True
         self.stop()
 
     def hit(self, now: float, seconds: float | None) -> None:
-        """Let the clock run from now on, after pondering; without a clock the other limits remain."""
+        """Start the clock now, after pondering; without a clock the other limits remain."""
         self._deadline = None if seconds is None else now + seconds
         self._released.set()
 
     @property
     def waits(self) -> bool:
-        """The answer is still held back."""
+        """Whether the answer is still held back."""
         return not self._released.is_set()
 
     @property
     def has_deadline(self) -> bool:
-        """A clock runs."""
+        """Whether a clock is running."""
         return self._deadline is not None
 
     def over(self) -> bool:
-        """Tell whether to stop now; to be asked before each step, since the next must end in time as well."""
+        """Return whether to stop now; call it before each step, since the next must end in time too."""
         now = time.monotonic()
         if self._last_asked is not None:
-            # An average that forgets: a single slow step, by another program's fault, is not the rule.
+            # A maximum that decays: a single slow step, caused by another program, is soon forgotten.
             self._longest_step = max(now - self._last_asked, 0.9 * self._longest_step)
         self._last_asked = now
         return self._stopped or (self._deadline is not None and now + self._longest_step > self._deadline)
 
     def pause(self) -> None:
-        """Note that no step is under way, so that the time until the next one is not taken for a step."""
+        """Note that no step is running, so that the time until the next one does not count as a step."""
         self._last_asked = None
 
     def wait(self) -> None:
-        """Return when the answer may be given."""
+        """Block until the answer may be given."""
         self._released.wait()
 
     @property
     def seconds(self) -> float:
-        """Since the command came."""
+        """Seconds since the command arrived."""
         return time.monotonic() - self.started

@@ -1,8 +1,8 @@
-"""The engine: what it answers to each command of a GUI. keisei.usi.main is the process around it.
+"""The engine: its answer to each command of a GUI. keisei.usi.main is the process around it.
 
 `usi` is answered before torch is loaded, which takes seconds; `isready` loads it, or the first `go`. Thinking
-has a thread of its own, so that every other command is answered meanwhile. A line that cannot be obeyed is
-answered by `info string error …` and changes nothing.
+has its own thread, so that other commands are answered meanwhile. An invalid line is answered with
+`info string error …` and changes nothing.
 """
 
 import threading
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 AUTHOR = "the Keisei authors"
 
 _START = SetPosition(ShogiGame().start_sfen, ())
-_ONLY_MOVE_SECONDS = 0.1  # to think where there is no choice: enough for a reply to ponder on
-_MATE_BYTES = 100  # of a position that find_mate looks into
+_ONLY_MOVE_SECONDS = 0.1  # to think if there is no choice: enough to find a reply to ponder on
+_MATE_BYTES = 100  # per position that find_mate visits
 _JOIN_SECONDS = 10.0
 
 
 class Engine:
-    """A USI engine without its process: `handle` takes a line, `write` is given the lines of the answer.
+    """A USI engine without its process: `handle` takes a line, `write` gets the lines of the answer.
 
-    fail: told, from the thread that thinks, of an exception there; the engine is of no use then. has_quit:
-    it is to be given no more lines. loading: it is loading the network, which cannot be interrupted.
+    fail: called in the thinking thread with an exception raised there; the engine is unusable afterwards.
+    has_quit: it takes no more lines. loading: it is loading the network, which cannot be interrupted.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Engine:
         self._options = self._defaults = options
         self._position = _START
         self._thinker: Thinker | None = None
-        self._control: Control | None = None  # of what is being thought about
+        self._control: Control | None = None  # of the current thinking
         self._ponder_limits = Limits()
         self._thread = threading.Thread()
-        self._lock = threading.RLock()  # of _control, and so that lines do not mix
+        self._lock = threading.RLock()  # guards _control, and keeps lines from mixing
 
     def handle(self, line: str, at: float | None = None) -> None:
-        """Obey a line that came at that moment, by time.monotonic; a damaged network is a CheckpointError."""
+        """Obey a line that arrived at `at`, by time.monotonic; a damaged network raises CheckpointError."""
         try:
             command = parse(line)
             if command is not None:
@@ -96,12 +96,12 @@ class Engine:
         self._say(error_line(str(mistake)))
 
     def end_of_input(self) -> None:
-        """Answer what is being thought about, and end."""
+        """Answer the current go, if any, and quit."""
         self._stop()
         self._leave()
 
     def close(self) -> None:
-        """End without another word."""
+        """Quit without another word."""
         with self._lock:
             if self._control is not None:
                 self._control.abandon()
@@ -131,7 +131,7 @@ class Engine:
                 self._stop()
             case PonderHit(limits):
                 self._ponder_hit(limits, at)
-            case NewGame() | GameOver():  # some GUIs send no stop before, but wait for the answer
+            case NewGame() | GameOver():  # some GUIs send no stop first, but wait for the answer
                 self._stop()
                 self._join()
             case Debug():
@@ -140,7 +140,7 @@ class Engine:
                 self.close()
 
     def _name(self) -> str:
-        """Return what GUIs show, from the path alone: the checkpoint is not read yet."""
+        """Return the name that GUIs show, from the path alone: the checkpoint is not read yet."""
         place = self._checkpoint.absolute()
         run = f"{place.parent.parent.name} " if place.parent.name == CHECKPOINTS else ""
         return ascii(f"Keisei {version('keisei')} {run}{place.name}")[1:-1]
@@ -153,7 +153,7 @@ class Engine:
     def _refuse_while_thinking(self, command: str) -> None:
         with self._lock:
             if self._control is not None:
-                raise ProtocolError(f"{command} while thinking: expected stop before it")
+                raise ProtocolError(f"{command} while thinking: expected stop first")
 
     def _loaded(self) -> "Thinker":
         if self._thinker is None:
@@ -222,7 +222,7 @@ class Engine:
         self._think(control, answer)
 
     def _think(self, control: Control, answer: Callable[[], str]) -> None:
-        """Run answer in a thread, and say what it returns."""
+        """Run answer in a thread, and send what it returns."""
 
         def run() -> None:
             try:
@@ -263,7 +263,7 @@ class Engine:
 
 
 def _decided(game: ShogiGame) -> str | None:
-    """Return resign or win where there is nothing to think about."""
+    """Return resign or win if there is nothing to think about."""
     if not game.legal_moves():
         return "resign"
     return "win" if game.can_declare() else None

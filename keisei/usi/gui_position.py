@@ -1,13 +1,13 @@
 """The position that a GUI sets up, as a game. Every move is checked.
 
-A GUI may go on where this program's rules end a game: beyond the maximum length, or after a repetition. Then
-the game goes on here too, from the position alone, for an engine that says nothing loses.
+A GUI may play on where this program's rules end a game: beyond the maximum length, or after a repetition. The
+game then continues here too, from the position alone, because an engine that does not answer loses.
 """
 
 from keisei.shogi import Reason, ShogiGame
 from keisei.usi.protocol import SetPosition
 
-# A game that ended so may be continued; one that is mated cannot.
+# A game that ended this way may be continued; one that ended in mate cannot.
 _ARBITRARY_ENDS = {
     Reason.MAXIMUM_LENGTH,
     Reason.REPETITION,
@@ -19,7 +19,7 @@ _ARBITRARY_ENDS = {
 def set_up(
     position: SetPosition, *, max_moves: int | None, declaration: str, kings: str = "both"
 ) -> ShogiGame:
-    """Return the game; a bad SFEN or move is a NotationError, a breach of the rules a RulesError."""
+    """Return the game; a malformed SFEN or move raises NotationError, a breach of the rules RulesError."""
     game = ShogiGame(position.sfen, max_moves=max_moves, declaration=declaration, kings=kings)
     for move in position.moves:
         game = _continued(game)
@@ -28,9 +28,9 @@ def set_up(
 
 
 def game_length(position: SetPosition, max_moves: int, trained: int | None) -> int | None:
-    """Return the maximum length for a game to think about: the GUI's, or where it has none, one far away.
+    """Return the maximum length of a game to think about: the GUI's, or if it has none, one far away.
 
-    The network sees the ply as a share of the length, so without a rule it is shown shares as in training,
+    The network sees the ply as a share of the length, so without a limit it is shown shares as in training
     and an end that is never near.
     """
     if max_moves:

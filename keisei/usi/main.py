@@ -1,8 +1,8 @@
 """The engine as a process: python -m keisei.usi.main CHECKPOINT [OPTION=VALUE ...]
 
-Reads commands from standard input and answers on standard output, where nothing else is written. It ends with
-0 at `quit`, at the end of the input, or when nobody reads its answers; with 2 and one line on standard error
-if there is no network to play with.
+Reads commands from standard input and answers on standard output, where nothing else is written. Exits with 0
+on `quit`, at the end of input, or when nobody reads its answers; with 2 and one line on standard error if
+there is no network to play with.
 """
 
 import contextlib
@@ -15,30 +15,31 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from keisei.errors import UserError
 from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
 from keisei.usi.engine import Engine
-from keisei.usi.options import OptionError, Options, options_from
+from keisei.usi.options import Options, options_from
 from keisei.usi.protocol import ProtocolError
 
 MAX_LINE_BYTES = 1 << 20  # room for a game of 100,000 moves
 
-# A line and when it came, None at the end of the input, or what went wrong in another thread.
+# A line and its time of arrival, None at the end of input, or an exception from another thread.
 _Event = tuple[bytes | Exception | None, float]
 
 
 def main(checkpoint: str, options: Mapping[str, str]) -> int:
-    """Be the engine that plays a checkpoint (see find_checkpoint), and return the exit code.
+    """Run the engine on a checkpoint (see find_checkpoint), and return the exit code.
 
-    options: values under the names that the GUI sees; it shows them as the defaults.
+    options: values by the names that the GUI sees; it shows them as the defaults.
     """
     try:
         path, chosen = find_checkpoint(checkpoint), options_from(options)
-    except (CheckpointError, OptionError) as mistake:
+    except UserError as mistake:
         return _refuse(mistake)
     answers = os.dup(1)
     with contextlib.suppress(OSError):  # there may be no standard error
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(2, 1)  # what a library prints is not an answer
     with open(0, "rb", buffering=0, closefd=False) as stdin, open(answers, "wb", buffering=0) as stdout:
         return run_engine(path, stdin, stdout, chosen)
 
@@ -46,7 +47,7 @@ def main(checkpoint: str, options: Mapping[str, str]) -> int:
 def run_engine(checkpoint: Path, stdin: io.RawIOBase, stdout: io.RawIOBase, options: Options) -> int:
     """Talk over these streams until the end, and return the exit code.
 
-    They are unbuffered: a buffer's lock, held by the thread that reads, would block the end of the process.
+    They are unbuffered: a buffer's lock, held by the reading thread, would block the exit of the process.
     """
     events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
     engine = Engine(
@@ -92,14 +93,14 @@ def _write(stdout: io.RawIOBase, data: bytes) -> None:
 def _listen(stdin: io.RawIOBase, events: "queue.SimpleQueue[_Event]", engine: Engine) -> None:
     for line in _lines(stdin):
         if engine.loading and line.strip() == b"quit":
-            os._exit(0)  # loading cannot be interrupted, and nothing is to be saved
+            os._exit(0)  # loading cannot be interrupted, and there is nothing to save
         too_long = ProtocolError(f"expected lines of at most {MAX_LINE_BYTES} bytes, given a longer one")
         events.put((too_long if len(line) > MAX_LINE_BYTES else line, time.monotonic()))
     events.put((None, 0.0))
 
 
 def _lines(stdin: io.RawIOBase) -> Iterator[bytes]:
-    """Yield the lines without their ends; of one that is too long, a part that is too long as well."""
+    """Yield the lines without their ends; one that is too long is cut, but still too long."""
     rest = b""
     while True:
         try:

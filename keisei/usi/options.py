@@ -1,6 +1,6 @@
-"""What a GUI can set: the options, how they are declared, and how their values are read.
+"""The options that a GUI can set: how they are declared, and how their values are parsed.
 
-An unknown name or a bad value is an OptionError; options are frozen, so nothing has changed then.
+An unknown name or a bad value raises OptionError; options are frozen, so nothing has changed then.
 """
 
 import math
@@ -8,22 +8,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from keisei.errors import UserError
 from keisei.usi.protocol import check_line, combo_line, shown, spin_line, string_line
 
 
-class OptionError(ValueError):
-    """An option that there is not, or a value that it cannot have."""
+class OptionError(UserError, ValueError):
+    """An unknown option, or an invalid value for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """The engine's settings.
 
-    ponder: say which reply to ponder on. hash_mb: memory of the tree. multipv: lines of play to tell.
+    ponder: name a reply to ponder on. hash_mb: memory for the tree. multipv: lines of play to report.
     visits: most visits of the root, 0 for no limit. policy: play the network's most probable move at once.
-    temperature: 0 plays the best move; above, also others, by visits (or by probability if policy is set).
-    threads: of the network. batch: positions that the network sees at once. network_delay: milliseconds kept
-    back of each clock. max_moves: the length at which a game is a draw, 0 if there is none. entering_king:
+    temperature: 0 plays the best move; above 0, also others, by visits (by probability if policy is set).
+    threads: for the network. batch: positions that the network sees at once. network_delay: milliseconds of
+    each clock held in reserve. max_moves: the length at which a game is a draw, 0 for none. entering_king:
     27, 24, try or off. resign_value: win rate in percent below which to resign.
     """
 
@@ -71,7 +72,7 @@ class _Spin:
 
 @dataclass(frozen=True, slots=True)
 class _DecimalOption:
-    """USI has no fractions, so the GUI shows a text."""
+    """A decimal number. USI has none, so the GUI shows a text."""
 
     field: str
     most: float
@@ -138,7 +139,7 @@ def with_option(options: Options, name: str, value: str | None) -> Options:
 
 
 def options_from(values: Mapping[str, str]) -> Options:
-    """Return the options with these values, under the names that a GUI sees."""
+    """Return the options with these values, by the names that a GUI sees."""
     options = Options()
     for name, value in values.items():
         options = with_option(options, name, value)

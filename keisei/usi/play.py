@@ -1,8 +1,8 @@
-"""A person plays against a network in the terminal.
+"""A game against a network in the terminal.
 
 Moves are typed as in USI: 7g7f moves, 8h2b+ promotes, P*5e drops. Everything goes through `ask` and `show`,
-so that a program can play too. No game is lost: at the end, at Ctrl-C and at the end of the input it is
-saved, or, where no file was named, its moves are shown.
+so that a program can play too. No game is lost: at its end, on Ctrl-C and at the end of input it is saved or,
+if no file was named, its moves are shown.
 """
 
 import os
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keisei.runs.checkpoint_format import CheckpointError
+from keisei.errors import UserError
 from keisei.runs.find import find_checkpoint
 from keisei.shogi import (
     START_SFEN,
@@ -54,7 +54,7 @@ HELP = """\
 7g7f  8h2b+  P*5e   move, move and promote, drop a pawn
 moves               the legal moves
 hint                what the engine would play
-undo                take back your last move and the answer to it
+undo                take back your last move and the reply to it
 board               show the board again
 declare             claim a win with the king in the enemy camp
 resign              give up
@@ -63,11 +63,11 @@ quit                leave\
 """
 
 
-class PlayError(ValueError):
-    """A setting of the game that cannot be."""
+class PlayError(UserError, ValueError):
+    """An invalid setting of the game."""
 
 
-class _Leave(Exception):  # noqa: N818  (no error)
+class _Leave(Exception):  # noqa: N818  (not an error)
     """The person has had enough."""
 
 
@@ -85,7 +85,7 @@ def main(
     """Play a game against a checkpoint (see find_checkpoint), and return the exit code.
 
     color: the person's, black, white or random. visits: how much the engine searches, 0 for its policy alone.
-    save: where the game is written at the end; without it the person is asked.
+    save: where the game is written at the end; if None, the person is asked.
     """
     try:
         game = _game(start_sfen(sfen, handicap), max_moves, declaration)
@@ -96,11 +96,11 @@ def main(
             _check_file(save)
         path = find_checkpoint(checkpoint)
         print("loading the network", flush=True)
-        from keisei.usi.thinking import Thinker  # here: it loads torch, and mistakes are told before
+        from keisei.usi.thinking import Thinker  # here: it loads torch; mistakes are reported first
 
         options = Options(visits=visits, policy=visits == 0)
         thinker = Thinker.load(path, options)
-    except (CheckpointError, NotationError, RulesError, PlayError) as mistake:
+    except (UserError, NotationError, RulesError) as mistake:
         print(f"keisei: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -109,7 +109,7 @@ def main(
 
 
 def start_sfen(sfen: str | None, handicap: str | None) -> str:
-    """Return the position to begin with: one that is given, or that of a handicap."""
+    """Return the start position: the given one, or that of a handicap."""
     if sfen is not None and handicap is not None:
         raise PlayError("expected a position or a handicap, given both")
     if handicap is None:
@@ -135,21 +135,21 @@ def _color(text: str) -> Color:
 
 
 def _check_file(path: Path) -> None:
-    """Refuse a file that cannot be a new record, before there is a game that would be lost."""
+    """Reject a file that cannot be a new record, before there is a game to lose."""
     if path.suffix.lower() not in RECORD_KINDS:
         raise PlayError(f"cannot save to {path}: expected {', '.join(RECORD_KINDS)}")
     if path.exists():
-        raise PlayError(f"cannot save to {path}: it exists already")
+        raise PlayError(f"cannot save to {path}: it already exists")
     if not path.parent.is_dir():
-        raise PlayError(f"cannot save to {path}: there is no directory {path.parent}")
+        raise PlayError(f"cannot save to {path}: no directory {path.parent}")
     if not os.access(path.parent, os.W_OK):
-        raise PlayError(f"cannot save to {path}: directory {path.parent} cannot be written to")
+        raise PlayError(f"cannot save to {path}: directory {path.parent} is not writable")
 
 
 class Play:
     """One game between a person and a network.
 
-    ask: returns what the person types after this prompt; the end of the input is an EOFError.
+    ask: shows a prompt and returns what the person types; raises EOFError at the end of input.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Play:
         self._save = save
         self._ask = ask
         self._show = show
-        self._written: Path | None = None  # a file of this game, which may be written again
+        self._written: Path | None = None  # a file of this game, which may be overwritten
         self._kept = self._facts()  # what is in it
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "help": lambda _: self._show(HELP),
@@ -200,14 +200,14 @@ class Play:
         return self._keep(may_ask) or code
 
     def _play(self) -> None:
-        self._show(f"you are {self._person}, against {self._thinker.name}; help lists what you can type")
+        self._show(f"you are {self._person}, against {self._thinker.name}; type help for the commands")
         self._draw()
         while (outcome := self._game.outcome()) is None:
             if self._game.turn == self._person:
                 self._person_moves()
             else:
                 self._engine_moves()
-        if self._game.turn != self._person:  # otherwise it was drawn after the engine's move
+        if self._game.turn != self._person:  # otherwise the board was shown after the engine's move
             self._draw()
         self._show(f"{outcome}, after {self._game.ply} moves")
 
@@ -268,7 +268,7 @@ class Play:
 
     def _undo(self, _words: list[str]) -> None:
         if len(self._game.history) < 2:
-            self._show("there is no move of yours to take back")
+            self._show("you have no move to take back")
             return
         self._game.pop()
         self._game.pop()
@@ -300,7 +300,7 @@ class Play:
         code, path = 0, self._save or self._written
         try:
             if path is None and may_ask and self._kept != self._facts():
-                name = self._ask("save the game as (.kif, .csa or .usi, nothing to throw it away): ").strip()
+                name = self._ask("save the game as (.kif, .csa or .usi; empty to discard it): ").strip()
                 if not name:
                     return 0
                 path = Path(name)

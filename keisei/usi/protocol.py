@@ -1,7 +1,7 @@
-"""The USI protocol as text: a line to a command, and answers to lines. No I/O, no network, no rules.
+"""The USI protocol as text: lines to commands, and answers to lines. No I/O, no network, no rules.
 
-In: one line of a GUI, without its end. Out: a frozen command, or a ProtocolError that says what was expected.
-Whether moves are legal and options exist is for others to know. Times are milliseconds, as in the protocol.
+Input: one line from a GUI, without its end. Output: a frozen command, or a ProtocolError that says what was
+expected. Legal moves and existing options are checked elsewhere. Times are milliseconds, as in the protocol.
 """
 
 import math
@@ -11,32 +11,32 @@ from dataclasses import dataclass, field
 
 from keisei.shogi import START_SFEN
 
-MAX_NUMBER = 10**12  # milliseconds of 30 years; more is a mistake
-MAX_CP = 30_000  # GUIs take more for a mate
+MAX_NUMBER = 10**12  # 30 years in milliseconds; more is a mistake
+MAX_CP = 30_000  # GUIs take anything more for a mate
 
 # The constant that shogi programs and GUIs share: a win rate p is 600 ln(p / (1 - p)) centipawns.
 CP_SCALE = 600.0
 
-_SHOWN = 60  # characters of a bad line that an error repeats
+_SHOWN = 60  # characters of a bad line that an error quotes
 
 
 class ProtocolError(ValueError):
-    """A line that is no command of the protocol; the message says what was expected and what came."""
+    """A line that is not a valid command; the message says what was expected and what was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usi:
-    """Tell name and options."""
+    """A request for name and options."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsReady:
-    """Load what takes time, then say readyok."""
+    """A request to load what takes time, then answer readyok."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """Set an option; value is None for one that has no value, such as a button."""
+    """A new value for an option; None for one without a value, such as a button."""
 
     name: str
     value: str | None
@@ -44,12 +44,12 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class NewGame:
-    """The next position belongs to another game."""
+    """The start of a new game, to which the next position belongs."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetPosition:
-    """A start position and the moves from there, neither of them checked."""
+    """A start position and the moves from there, both unchecked."""
 
     sfen: str
     moves: tuple[str, ...]
@@ -57,7 +57,7 @@ class SetPosition:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds the thinking; None where nothing was said.
+    """The limits on thinking; None where not given.
 
     clocks, increments: (Black's, White's) milliseconds. byoyomi, movetime: milliseconds. nodes: visits.
     """
@@ -73,7 +73,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Think and answer with a move; when ponder is set, not before ponderhit or stop."""
+    """A request to think and answer with a move; if ponder is set, not before ponderhit or stop."""
 
     limits: Limits = field(default_factory=Limits)
     ponder: bool = False
@@ -81,38 +81,38 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class GoMate:
-    """Look for a forced mate; milliseconds is None if there is no limit."""
+    """A request to look for a forced mate; milliseconds is None if there is no limit."""
 
     milliseconds: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Answer now."""
+    """A request to answer now."""
 
 
 @dataclass(frozen=True, slots=True)
 class PonderHit:
-    """The expected move was played: the clock runs. limits: None, or clocks that replace those of go."""
+    """The end of pondering: the expected move was played, the clock runs. limits: replace those of go."""
 
     limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GameOver:
-    """The game has ended. result: win, lose or draw, seen by the engine; some GUIs do not say."""
+    """The end of a game. result: win, lose or draw for the engine; some GUIs do not say."""
 
     result: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Leave."""
+    """A request to exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Debug:
-    """Show position and options; no part of USI, but most engines have it under this name, d."""
+    """A request to show position and options; not part of USI, but most engines have it under the name d."""
 
 
 Command = (
@@ -141,14 +141,14 @@ _PLAIN: dict[str, Command] = {
 
 
 def parse(line: str) -> Command | None:
-    """Return the command of a line; None if the line is blank."""
+    """Parse a line into a command; None if the line is blank."""
     words = line.split()
     if not words:
         return None
     name, arguments = words[0], words[1:]
     if name in _PLAIN:
         if arguments:
-            raise ProtocolError(f"{name} has no arguments, given {shown(' '.join(arguments))}")
+            raise ProtocolError(f"{name} takes no arguments, given {shown(' '.join(arguments))}")
         return _PLAIN[name]
     if name == "setoption":
         return _set_option(line)
@@ -164,7 +164,7 @@ def parse(line: str) -> Command | None:
 
 
 def shown(text: str) -> str:
-    """Return a text of unknown origin as it fits into one line of ASCII, in quotes."""
+    """Return untrusted text, shortened, as a quoted line of ASCII."""
     return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
@@ -204,7 +204,7 @@ def _go(words: list[str]) -> Go | GoMate:
     return Go(_limits("go", [word for word in words if word != "ponder"]), bool(ponder))
 
 
-# Each word that a number follows, and the least that it may be. A clock may have run below zero.
+# Each word that takes a number, and its minimum. A clock may have run below zero.
 _NUMBERS = {
     "btime": -MAX_NUMBER,
     "wtime": -MAX_NUMBER,
@@ -246,7 +246,7 @@ def _limits(command: str, words: list[str]) -> Limits:
 
 
 def _number(where: str, text: str, least: int) -> int:
-    # Longer texts are not even read: that takes quadratic time.
+    # Longer texts are not even parsed: that takes quadratic time.
     number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else None
     if number is None or not least <= number <= MAX_NUMBER:
         raise ProtocolError(f"{where}: expected a whole number {least} to {MAX_NUMBER}, given {shown(text)}")
@@ -263,32 +263,32 @@ def _game_over(words: list[str]) -> GameOver:
 
 
 def id_lines(name: str, author: str) -> list[str]:
-    """Return who the engine is."""
+    """Return the lines that identify the engine."""
     return [f"id name {name}", f"id author {author}"]
 
 
 def check_line(name: str, default: bool) -> str:
-    """Return the declaration of an option that is on or off."""
+    """Return the declaration of an on/off option."""
     return f"option name {name} type check default {str(default).lower()}"
 
 
 def spin_line(name: str, default: int, least: int, most: int) -> str:
-    """Return the declaration of an option that is a whole number."""
+    """Return the declaration of a whole-number option."""
     return f"option name {name} type spin default {default} min {least} max {most}"
 
 
 def string_line(name: str, default: str) -> str:
-    """Return the declaration of an option that is a text."""
+    """Return the declaration of a text option."""
     return f"option name {name} type string default {default or '<empty>'}"
 
 
 def combo_line(name: str, default: str, choices: Sequence[str]) -> str:
-    """Return the declaration of an option that is one of some words."""
+    """Return the declaration of an option with a choice of words."""
     return f"option name {name} type combo default {default} {' '.join(f'var {word}' for word in choices)}"
 
 
 def centipawns(value: float) -> int:
-    """Return the score of a value, -1 lost to 1 won: 600 ln(p / (1 - p)) where p = (value + 1) / 2."""
+    """Return the score for a value, -1 (lost) to 1 (won): 600 ln(p / (1 - p)), p = (value + 1) / 2."""
     win_rate = min(max((value + 1) / 2, 0.0), 1.0)
     if win_rate in (0.0, 1.0):
         return MAX_CP if win_rate else -MAX_CP
@@ -297,11 +297,11 @@ def centipawns(value: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the engine tells about a line of play, seen by the side to move.
+    """What the engine reports on a line of play, from the side to move's point of view.
 
-    value: -1 to 1. mate: plies to a proven win, or as a negative number to a proven loss; None if not proven.
+    value: -1 to 1. mate: plies to a proven win, negative for a proven loss; None if neither is proven.
     hashfull: how full the tree is, in thousandths. multipv: its rank among several lines, None if only one
-    was asked for.
+    was requested.
     """
 
     depth: int
@@ -316,7 +316,7 @@ class Info:
 
 
 def info_line(info: Info) -> str:
-    """Return the line that tells about a line of play."""
+    """Return the report on a line of play."""
     score = f"cp {centipawns(info.value)}" if info.mate is None else f"mate {info.mate}"
     words = [f"info depth {info.depth} seldepth {info.seldepth}"]
     if info.multipv is not None:
@@ -328,7 +328,7 @@ def info_line(info: Info) -> str:
 
 
 def error_line(message: str) -> str:
-    """Return the line that tells what went wrong; GUIs show it."""
+    """Return the line that reports an error; GUIs show it."""
     return string_info_line(f"error {message}")
 
 
@@ -338,7 +338,7 @@ def string_info_line(message: str) -> str:
 
 
 def bestmove_line(move: object, ponder: object | None = None) -> str:
-    """Return the answer to go: a move, resign or win, and the reply that the engine would ponder on."""
+    """Return the answer to go: a move, resign or win, and the reply to ponder on, if any."""
     return f"bestmove {move}" if ponder is None else f"bestmove {move} ponder {ponder}"
 
 

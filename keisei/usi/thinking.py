@@ -1,7 +1,7 @@
 """Thinking about one position: by search, or by the network's policy alone. Loads torch.
 
-In: a game that has legal moves, the limits, and the Control that may end it. Out: lines of play, best first,
-told while thinking, and in the end a Decision.
+Input: a game with legal moves, the limits, and the Control that may stop it. Output: lines of play, best
+first, reported while thinking, and finally a Decision.
 """
 
 import time
@@ -23,19 +23,19 @@ from keisei.usi.clock import Control
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits
 
-DEFAULT_VISITS = 800  # where neither the GUI nor an option sets a limit
-VISITS_OF_DEPTH = 1000  # go depth N ends after so many visits for each ply at the latest
-NODE_BYTES = 1100  # of a tree; see SearchSettings
+DEFAULT_VISITS = 800  # if neither the GUI nor an option sets a limit
+VISITS_OF_DEPTH = 1000  # go depth N ends after at most this many visits per ply
+NODE_BYTES = 1100  # per tree node; see SearchSettings
 MAX_TREE_NODES = 4_000_000
 MAX_LINES = encoding.MAX_LEGAL_ACTIONS
 
 _SLICE = 0.1  # seconds of search between two looks at the result
-_TELL_EVERY = 0.5  # seconds between two reports; a new best move is told at once
+_TELL_EVERY = 0.5  # seconds between two reports; a new best move is reported at once
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to play, and the reply to ponder on if there is one. move: a Move, or resign."""
+    """What to play, and the reply to ponder on, if any. move: a Move, or "resign"."""
 
     move: Move | str
     ponder: Move | None = None
@@ -45,7 +45,7 @@ Tell = Callable[[Sequence[Info]], None]
 
 
 class Thinker:
-    """A network that is ready to think."""
+    """A network ready to think."""
 
     def __init__(self, policy: NetworkPolicy, name: str) -> None:
         self.name = name
@@ -55,12 +55,12 @@ class Thinker:
 
     @classmethod
     def load(cls, checkpoint: Path, options: Options) -> "Thinker":
-        """Return the network of a checkpoint, warm; a damaged one is a CheckpointError."""
+        """Load and warm up the network of a checkpoint; a damaged one raises CheckpointError."""
         keep_freed_memory()
         torch.set_num_threads(options.threads)
         network = load_network(checkpoint, choose_device("auto"))
         thinker = cls(network.policy, network.name)
-        # The first passes are slow: memory is fetched, kernels are chosen, for each size of a batch anew.
+        # The first passes are slow: memory is allocated and kernels are chosen, anew for each batch size.
         for batch in {1, options.batch}:
             search = Search([ShogiGame()], thinker._evaluate, settings=SearchSettings(leaves=batch))
             search.run(visits=8 * batch, seconds=1.0)
@@ -69,8 +69,8 @@ class Thinker:
     def think(
         self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
     ) -> Decision:
-        """Return what to play, at the latest when control says so; tell hears of the lines of play."""
-        torch.set_num_threads(options.threads)  # OpenMP has a number for each thread
+        """Return what to play, no later than control says; tell is called with the lines of play."""
+        torch.set_num_threads(options.threads)  # OpenMP keeps this number per thread
         if options.policy:
             result = self._by_policy(game)
             tell(_infos(result, options, control))
@@ -119,21 +119,21 @@ class Thinker:
         return Decision(best.move, best.pv[1] if options.ponder and len(best.pv) > 1 else None)
 
     def _drawn(self, lines: Sequence[Line], options: Options) -> Line:
-        """Return a line that is not proven lost, by visits or by probability to the power 1 / temperature."""
+        """Draw a line that is not proven lost, by visits or probability to the power 1 / temperature."""
         lines = [line for line in lines if line.mate is None]
         weights = [line.prior if options.policy else float(line.visits) for line in lines]
         most = max(weights)
         if most == 0:
             return lines[0]
-        # Divided by the largest first, so that no power is too large or all of them too small.
+        # Divided by the largest first, so that no power overflows and not all of them underflow.
         powers = [(weight / most) ** (1 / options.temperature) for weight in weights]
         return self._random.choices(lines, powers)[0]
 
 
 def visit_limit(limits: Limits, options: Options, control: Control) -> int | None:
-    """Return how many visits the root may get, None for as many as there is time for."""
+    """Return how many visits the root may get, None for as many as time allows."""
     bounds = [limits.nodes, limits.depth and limits.depth * VISITS_OF_DEPTH]
-    if not limits.infinite:  # an analysis goes on until it is stopped
+    if not limits.infinite:  # an analysis runs until it is stopped
         bounds.append(options.visits or None)
         if not any(bounds) and not control.waits and not control.has_deadline:
             return DEFAULT_VISITS
@@ -141,12 +141,12 @@ def visit_limit(limits: Limits, options: Options, control: Control) -> int | Non
 
 
 def max_nodes(options: Options) -> int:
-    """Return how many nodes a tree in the memory of USI_Hash may have."""
+    """Return how many tree nodes fit into the memory of USI_Hash."""
     return min(max(options.hash_mb * 2**20 // NODE_BYTES, 1000), MAX_TREE_NODES)
 
 
 def _enough(result: SearchResult, seen: int, limits: Limits, options: Options, control: Control) -> bool:
-    """Tell whether more search would change nothing, or nothing that was asked for."""
+    """Return whether more search would change nothing, or nothing that was requested."""
     limit = visit_limit(limits, options, control)
     best = result.lines[0]
     return (

@@ -1,4 +1,4 @@
-"""Why a move is illegal, in words for a person. The rules themselves are native; this only explains them."""
+"""Explanations of illegal moves for people. The rules themselves are native; this only explains them."""
 
 from keisei.shogi import Color, Move, ShogiGame
 
@@ -6,7 +6,7 @@ _GOLD = ((0, -1), (-1, -1), (1, -1), (-1, 0), (1, 0), (0, 1))
 _DIAGONAL = ((-1, -1), (1, -1), (-1, 1), (1, 1))
 _STRAIGHT = ((0, -1), (-1, 0), (1, 0), (0, 1))
 
-# Steps of one square, and directions of any number, as (file, rank) for Black, who moves to lower ranks.
+# Single steps, and directions to slide in, as (file, rank) for Black, who moves towards lower ranks.
 _STEPS = {
     "P": ((0, -1),),
     "N": ((-1, -2), (1, -2)),
@@ -21,12 +21,12 @@ _STEPS = {
     "+R": _DIAGONAL,
 }
 _SLIDES = {"L": ((0, -1),), "B": _DIAGONAL, "R": _STRAIGHT, "+B": _DIAGONAL, "+R": _STRAIGHT}
-_LAST_RANKS = {"P": 1, "L": 1, "N": 2}  # on how many ranks such a piece could never move again
+_LAST_RANKS = {"P": 1, "L": 1, "N": 2}  # the number of last ranks from which the piece could never move
 _CANNOT_PROMOTE = ("G", "K", "+P", "+L", "+N", "+S", "+B", "+R")
 
 
 def why_illegal(game: ShogiGame, move: Move) -> str:
-    """Return why a move that is not legal in this game is not."""
+    """Return why an illegal move is illegal in this game."""
     if outcome := game.outcome():
         return f"the game is over: {outcome}"
     reason = _drop_fault(game, move) if move.dropped else _board_fault(game, move)
@@ -36,7 +36,7 @@ def why_illegal(game: ShogiGame, move: Move) -> str:
     if game.is_check():
         still = "your king is in check and would still be"
         return f"{still}, or {mates}" if move.dropped == "P" else still
-    # A drop uncovers no king.
+    # A drop cannot expose a king.
     return mates if move.dropped else "your king would be in check"
 
 

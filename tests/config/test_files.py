@@ -53,24 +53,27 @@ def test_a_file_that_says_nothing_is_the_defaults(tmp_path: Path, text: str) -> 
 
 
 def test_a_file_changes_only_what_it_names(tmp_path: Path) -> None:
-    path = written(tmp_path, "training:\n  games: 32\n  parallel: {num_workers: 2}\nrun: {compile: auto}\n")
+    path = written(
+        tmp_path, "training:\n  games: 32\n  parallel: {num_workers: 2}\nrun: {numerics: auto+compile}\n"
+    )
     expected = AppConfig()
     expected.training.games = 32
     expected.training.parallel.num_workers = 2
-    expected.run.compile = "auto"
+    expected.run.numerics = "auto+compile"
     assert load_config(path) == expected
     assert load_config(str(path)) == expected
 
 
 def test_plain_words_of_yaml_mean_what_the_field_says(tmp_path: Path) -> None:
     text = (
-        "env: {declaration: off}\ntraining: {learning_rate: 1e-4, total_timesteps: 3e6, value_clip: ~}\n"
-        "run: {channels_last: on, name: 2026-01-01, seed: 0_7, tensorboard: no}\n"
+        "env: {declaration: off}\ntraining: {learning_rate: 1e-4, total_timesteps: 3e6, value_clip: ~, "
+        "normalize_advantages: no}\n"
+        "run: {name: 2026-01-01, seed: 0_7, console: off}\n"
     )
     config = load_config(written(tmp_path, text))
-    assert (config.env.declaration, config.run.channels_last, config.run.name) == ("off", "on", "2026-01-01")
+    assert (config.env.declaration, config.run.console, config.run.name) == ("off", "off", "2026-01-01")
     assert (config.training.learning_rate, config.training.total_timesteps) == (1e-4, 3_000_000)
-    assert (config.run.seed, config.run.tensorboard) == (7, False)
+    assert (config.run.seed, config.training.normalize_advantages) == (7, False)
     assert load_config(written(tmp_path, "env: {declaration: 24}")).env.declaration == "24"
     assert load_config(written(tmp_path, "run: {name: 'null'}")).run.name == "null"
 
@@ -146,7 +149,7 @@ def test_an_older_name_beside_todays_is_refused(tmp_path: Path, older: str, toda
         ("run:\n  ~: 1\n", ":2: the key null is not text"),
         ("run:\n  [a, b]: 1\n", ":2: the key [a, b] is not text"),
         ("run:\n  {a: b}: 1\n", ":2: the key {'a': 'b'} is not text"),
-        ("env: {random_plies: &n 4}\nevaluation: {random_plies: *n}\n", ":1: an anchor that is used again"),
+        ("env: {max_moves: &n 4}\nevaluation: {max_moves: *n}\n", ":1: an anchor that is used again"),
         ("training: &t\n  parallel: *t\n", ":1: an anchor that is used again"),
         ("run: !!python/object/apply:os.getpid []\n", ":1: the tag !!python/object/apply:os.getpid is not"),
         ("run:\n  name: !mine x\n", ":2: the tag !mine is not supported"),
@@ -229,7 +232,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "run.name": st.none() | NAMES,
     "run.directory": NAMES,
     "run.seed": st.integers(0, 2**63 - 1),
-    "run.compile": st.sampled_from(["auto", "on", "off"]),
+    "run.numerics": st.sampled_from(["auto", "float32+channels_last", "auto+compile"]),
+    "run.loggers": st.sampled_from([[], ["tensorboard"], ["wandb-offline", "tensorboard"]]),
 }
 CHANGES = st.fixed_dictionaries({}, optional=VALUES)
 
@@ -371,8 +375,8 @@ def test_the_default_config_is_the_defaults_with_every_setting_explained() -> No
 def test_the_tiny_config_is_tiny_and_the_one_for_a_gpu_is_not() -> None:
     tiny, gpu, default = load_config("tiny"), load_config("gpu"), load_config()
     assert tiny.training.total_timesteps == 4 * tiny.training.steps_per_epoch == 2048
-    assert (tiny.run.threads, tiny.run.device, tiny.run.precision) == (1, "cpu", "float32")
-    assert (tiny.run.channels_last, tiny.run.compile, tiny.run.tensorboard) == ("off", "off", False)
+    assert (tiny.run.threads, tiny.run.device, tiny.run.numerics) == (1, "cpu", "float32")
+    assert (tiny.run.loggers, gpu.run.numerics) == ([], "auto+compile")
     assert tiny.model.blocks < default.model.blocks < gpu.model.blocks
     assert tiny.training.games < default.training.games < gpu.training.games
 

@@ -1,6 +1,7 @@
 """The schema: what it refuses and in which words; a value assigned later is refused where it is used."""
 
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -63,6 +64,11 @@ def test_every_setting_is_described_and_names_what_it_refuses(row: Setting) -> N
             "alphabeta-3, alphabeta-4 or best",
         ),
         ("run.device", "gpu", "given gpu, expected auto, cpu, mps, cuda or text like ^cuda:\\d+$"),
+        (
+            "run.numerics",
+            "fast",
+            r"given fast, expected text like ^(auto|float32|bfloat16)(\+channels_last)?(\+compile)?$",
+        ),
         ("run.directory", "", "given '', expected text of length >= 1"),
         ("run.name", ["a\nb"], "given ['a\\nb'], expected text of length >= 1 or null"),
         ("run.name", ["x" * 99], f"given [{'x' * 76}..., expected text of length >= 1 or null"),
@@ -106,6 +112,11 @@ def test_a_word_means_what_its_field_takes(path: str, given: str, meant: object)
         ),
         (nested("model.norm_groups", 5), "model: norm_groups 5 must divide channels 32"),
         (nested("evaluation.opponents", ["random"] * 2), "evaluation: opponents has random more than once"),
+        (nested("run.loggers", ["wandb"] * 2), "run: loggers has wandb more than once"),
+        (
+            nested("run.loggers", ["wandb", "wandb-offline"]),
+            "run: loggers has wandb and wandb-offline, expected one of them",
+        ),
         (nested("run.name", "../a"), "run: name '../a' must be the name of one directory"),
         (nested("run.name", ".."), "run: name '..' must be the name of one directory"),
         (nested("run.name", "a\x00"), "run: name 'a\\x00' must be the name of one directory"),
@@ -243,5 +254,6 @@ def test_the_table_has_a_row_for_every_setting() -> None:
     header, rule, *rows = table(AppConfig).splitlines()
     assert [row.split()[1] for row in rows] == list(SETTINGS)
     assert len({len(line) for line in (header, rule, *rows)}) == 1
-    assert all(line.count("|") == 5 for line in (header, rule, *rows))
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in (header, rule, *rows))
+    assert r"(auto\|float32\|bfloat16)" in table(AppConfig)
     assert "| training.gamma " in table(AppConfig)

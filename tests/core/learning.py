@@ -42,7 +42,7 @@ def small_config(
     model: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **training: Any
 ) -> AppConfig:
     """A small network on one thread, with 64 moves to an update, whatever the package's defaults."""
-    plain = {"learning_rate_floor": 0.2, "entropy_schedule": "constant", "material_reward": 0.0}
+    plain = {"learning_rate_floor": 0.2, "material_reward": 0.0}
     return AppConfig.model_validate(
         {
             "env": {"late_start_share": 0.0, **(env or {})},

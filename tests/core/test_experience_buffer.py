@@ -1,6 +1,7 @@
 """ExperienceBuffer: what goes in comes out, once, with its advantage."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from keisei.core.advantages import advantages_and_returns
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.segment import Segment, SegmentShape
+from keisei.core.self_play import Collected
 
 FIELDS = ("packed", "actions", "log_probs", "values", "advantages", "returns")
 
@@ -121,6 +123,68 @@ def test_segments_of_any_sizes_come_together() -> None:
     assert dict(moves_of([other.all()])) == expected_moves(*segments[1:])
     together.add_batch(numbered_segment(2, 2, 300))
     assert len(together.all().actions) == len(together) == 31
+
+
+class Played(NamedTuple):
+    segment: Any
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_segments_come_alone_in_what_was_played_and_in_sequences(kind: type) -> None:
+    segments = [numbered_segment(2, 3, 100 * i) for i in range(6)]
+    collected = Collected(segments[1], [])
+    buffer = new_buffer()
+    buffer.add_batch(segments[0])
+    buffer.add_batch(collected)
+    buffer.add_batch(kind([segments[2], Collected(segments[3], []), Played(segments[4])]))
+    buffer.add_batch(Played(segments[5]))
+    buffer.add_batch([])
+    expected = new_buffer()
+    for segment in segments:
+        expected.add_batch(segment)
+    assert len(buffer) == 36
+    for name in FIELDS:
+        assert np.array_equal(getattr(buffer.all(), name), getattr(expected.all(), name)), name
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (None, "NoneType"),
+        ({"actions": 1}, "dict"),
+        (np.zeros(3), "ndarray"),
+        (iter([numbered_segment(2, 2)]), "list_iterator"),
+        ([numbered_segment(2, 2), 7], "int"),
+        ([[numbered_segment(2, 2)]], "list"),
+        (Played(numbered_segment(2, 2).packed), "Played"),
+        ((Played(None),), "Played"),
+    ],
+)
+def test_what_has_no_moves_is_refused_and_nothing_is_taken(wrong: Any, kind: str) -> None:
+    buffer = new_buffer()
+    message = "^expected a Segment, what has a .segment, or a sequence of them, got "
+    with pytest.raises(TypeError, match=f"{message}{kind}$"):
+        buffer.add_batch(wrong)
+    assert len(buffer) == 0
+
+
+def test_buffers_are_merged_in_their_order_or_not_at_all() -> None:
+    segments = [numbered_segment(3, 2, 100 * i) for i in range(4)]
+    whole, *others = (new_buffer() for _ in segments)
+    for buffer, segment in zip((whole, *others), segments, strict=True):
+        buffer.add_batch(segment)
+    others[-1].add(np.zeros(5, np.uint8), 1, -1.0, 0.0, 0.0, ended=True)
+    with pytest.raises(ValueError, match="1 single moves are not closed"):
+        whole.merge_buffers(others)
+    assert len(whole) == 6
+    others[-1].clear()
+    others[-1].add_batch(segments[-1])
+    whole.merge_buffers(others)
+    assert whole.all().actions.tolist() == [100 * i + move for i in range(4) for move in range(6)]
+    assert dict(moves_of([whole.all()])) == expected_moves(*segments)
+    assert [len(other) for other in others] == [6, 6, 6]
+    whole.merge_buffers([])
+    assert len(whole) == 24
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=1, max_size=4), st.integers(1, 9))

@@ -34,8 +34,7 @@ def first_convolution(tower: ActorCriticResTower) -> Tensor:
 def test_auto_measures_and_says_so_and_leaves_no_trace() -> None:
     measured = network()
     before = {name: tensor.clone() for name, tensor in measured.state_dict().items()}
-    config = RunConfig(channels_last="auto", precision="auto", compile="off")
-    numerics = choose_numerics(measured, config, CPU, planes())
+    numerics = choose_numerics(measured, RunConfig(numerics="auto"), CPU, planes())
     assert re.fullmatch(r"channels-last ×\d+\.\d\d, bfloat16 ×\d+\.\d\d", numerics.why)
     assert not numerics.compiled
     after = measured.state_dict()
@@ -46,15 +45,32 @@ def test_auto_measures_and_says_so_and_leaves_no_trace() -> None:
         assert abs(gain - 1.05) < 0.01 or chosen == (gain > 1.05)
 
 
-@pytest.mark.parametrize("channels_last", ["on", "off"])
+@pytest.mark.parametrize("compiled", ["", "+compile"])
+@pytest.mark.parametrize("layout", ["", "+channels_last"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_what_is_configured_is_not_measured(channels_last: str, precision: str) -> None:
-    config = RunConfig.model_validate({"channels_last": channels_last, "precision": precision})
+def test_what_is_configured_is_not_measured(precision: str, layout: str, compiled: str) -> None:
+    config = RunConfig(numerics=f"{precision}{layout}{compiled}")
     numerics = choose_numerics(network(), config, CPU, planes())
-    expected = Numerics(channels_last == "on", precision == "bfloat16", False, "as configured")
-    assert numerics == expected
-    layout = "channels-last" if channels_last == "on" else "contiguous"
-    assert str(numerics) == f"{precision}, {layout} (as configured)"
+    assert numerics == Numerics(layout != "", precision == "bfloat16", compiled != "", "as configured")
+    words = [precision, "channels-last" if layout else "contiguous", *(["compiled"] if compiled else [])]
+    assert str(numerics) == f"{', '.join(words)} (as configured)"
+
+
+def test_a_layout_that_is_named_is_kept_while_the_precision_is_measured() -> None:
+    numerics = choose_numerics(network(), RunConfig(numerics="auto+channels_last"), CPU, planes())
+    assert numerics.channels_last
+    assert re.fullmatch(r"bfloat16 ×\d+\.\d\d", numerics.why)
+
+
+def test_compiling_is_measured_only_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    numerics = choose_numerics(network(), RunConfig(numerics="auto+compile"), CPU, planes())
+    assert numerics.why.endswith(", torch.compile does not work here")
+    assert not numerics.compiled
+    assert "compile" not in choose_numerics(network(), RunConfig(), CPU, planes()).why
 
 
 def test_layouts_agree_and_can_be_changed_back() -> None:
@@ -94,13 +110,13 @@ def test_an_agent_without_numerics_measures() -> None:
     agent = PPOAgent(small_config())
     assert "×" in agent.numerics.why
     fixed = small_config()
-    fixed.run.channels_last, fixed.run.precision = "off", "float32"
+    fixed.run.numerics = "float32"
     assert PPOAgent(fixed).numerics == Numerics()
 
 
 def test_the_network_is_not_left_in_a_layout_that_lost() -> None:
     plain = model_factory(ModelConfig(blocks=1, channels=8, norm_groups=4))
     for channels_last in (False, True):
-        choose_numerics(plain, RunConfig(channels_last="auto", precision="float32"), CPU, planes())
+        choose_numerics(plain, RunConfig(), CPU, planes())
         Evaluator(plain, Numerics(channels_last=channels_last), CPU)
         assert first_convolution(plain).is_contiguous(memory_format=torch.channels_last) == channels_last

@@ -179,18 +179,20 @@ def test_gradients_are_scaled_down_to_their_norm() -> None:
     assert float(left) == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_learning_rate_and_entropy_fall_to_their_floors() -> None:
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_learning_rate_and_entropy_fall_to_their_floors(schedule: str) -> None:
     config = small_config(
         learning_rate=0.01,
         learning_rate_floor=0.25,
         entropy_coef=0.2,
-        entropy_schedule="cosine",
-        entropy_floor=0.5,
+        schedule=schedule,
         minibatch_size=64,
     )
     agent = small_agent(config)
     buffer = collect(agent)
-    expected = {0.0: (0.01, 0.2), 0.5: (0.00625, 0.15), 1.0: (0.0025, 0.1), 1.2: (0.0025, 0.1)}
+    quarter = {"constant": (0.01, 0.2), "linear": (0.008125, 0.16), "cosine": (0.00890165, 0.1765685)}
+    end = (0.01, 0.2) if schedule == "constant" else (0.0025, 0.04)
+    expected = {0.0: (0.01, 0.2), 0.25: quarter[schedule], 1.0: end, 1.2: end}
     for progress, (learning_rate, entropy_coef) in expected.items():
         metrics = agent.learn(buffer, progress=progress)
         assert metrics["schedule/learning_rate"] == pytest.approx(learning_rate)

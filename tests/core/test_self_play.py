@@ -227,13 +227,9 @@ def test_what_is_raised_before_a_step_ends_the_rollout(agent: PPOAgent) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.6])
-def test_saved_games_go_on_exactly(agent: PPOAgent, share: float) -> None:
-    fields: dict[str, Any] = {
-        "late_start_share": share,
-        "late_start_pool": 5,
-        "late_start_plies": 2,
-        "random_plies": 2,
-    }
+def test_saved_games_go_on_exactly(agent: PPOAgent, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keisei.core.self_play.LATE_START_POOL", 5)
+    fields: dict[str, Any] = {"late_start_share": share, "random_plies": 2}
     play = self_play(16, **fields)
     for steps in (40, 17):
         play.rollout(agent, steps)
@@ -260,8 +256,11 @@ def positions_before_end(game: FinishedGame, plies: range) -> list[str]:
     return [sfens[-back] for back in plies if back <= len(sfens) - game.opening]
 
 
-def test_late_starts_are_shortly_before_the_end_of_a_recent_decisive_game(agent: PPOAgent) -> None:
-    play = self_play(16, late_start_share=0.5, late_start_plies=3, random_plies=2)
+def test_late_starts_are_shortly_before_the_end_of_a_recent_decisive_game(
+    agent: PPOAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keisei.core.self_play.LATE_START_PLIES", 3)
+    play = self_play(16, late_start_share=0.5, random_plies=2)
     allowed: set[str] = set()
     taken: set[int] = set()
     begun_late = 0
@@ -283,10 +282,11 @@ def test_late_starts_are_shortly_before_the_end_of_a_recent_decisive_game(agent:
     assert taken == {1, 2, 3}
 
 
-def test_the_pool_keeps_the_latest_only(agent: PPOAgent) -> None:
-    small, large = (
-        self_play(16, late_start_share=0.5, late_start_plies=2, late_start_pool=pool) for pool in (4, 1000)
-    )
+def test_the_pool_keeps_the_latest_only(agent: PPOAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keisei.core.self_play.LATE_START_PLIES", 2)
+    large = self_play(16, late_start_share=0.5)
+    monkeypatch.setattr("keisei.core.self_play.LATE_START_POOL", 4)
+    small = self_play(16, late_start_share=0.5)
     for play in (small, large):
         play.rollout(agent, 150)
     kept, every = (play.save().state["late_starts"] for play in (small, large))

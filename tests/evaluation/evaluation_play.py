@@ -1,4 +1,4 @@
-"""What the tests of players and matches share: the greedy player's definition, a player without chance."""
+"""Shared by the tests of players and matches: the greedy player's definition, a deterministic player."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def wins_at_once(game: ShogiGame, move: Move) -> bool:
 
 
 def greedy_moves(game: ShogiGame) -> list[Move]:
-    """The moves among which a greedy player draws, in the order of the legal moves."""
+    """Return the moves a greedy player chooses from, in the order of the legal moves."""
     legal = game.legal_moves()
     if winning := [move for move in legal if wins_at_once(game, move)]:
         return winning
@@ -34,13 +34,13 @@ def greedy_moves(game: ShogiGame) -> list[Move]:
 
 
 def drawn(moves: list[Move], game: ShogiGame, seed: int, number: int) -> Move:
-    """The move that the random number of this game and ply points to."""
+    """Return the move that the random number of this game and ply selects."""
     draw = uniforms(seed, np.array([number], np.uint64), np.array([game.ply], np.int64)).item()
     return moves[int(draw * len(moves))]
 
 
 class FirstMovePlayer(Player):
-    """Plays the first legal move of the list, and remembers (game number, ply) of all that it was asked."""
+    """A player of the first legal move in the list, which records (game number, ply) of every request."""
 
     def __init__(self, name: str = "first move", capacity: int | None = None) -> None:
         self.name = self.identity = name

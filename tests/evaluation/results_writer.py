@@ -1,6 +1,6 @@
-"""A process that stores games: python results_writer.py FILE NAME COUNT BATCH; COUNT 0 is for ever.
+"""A process that stores games: python results_writer.py FILE NAME COUNT BATCH; COUNT 0 means forever.
 
-After each batch it prints how many games it has given, so that what was said to be stored can be counted.
+After each batch it prints how many games it has stored, so that acknowledged games can be counted.
 """
 
 import sys
@@ -11,7 +11,7 @@ from keisei.evaluation.matches.results_store import ResultsStore, StoredGame
 
 
 def game(black: str, pair: int) -> StoredGame:
-    """A game whose result follows from its pair."""
+    """Return a game whose result follows from its pair."""
     winner = (0, 1, None)[pair % 3]
     return StoredGame(black, "random", "test", 7, pair, winner, "checkmate", 50 + pair % 100)
 

@@ -16,7 +16,7 @@ from keisei.training.trainer import Trainer
 
 
 def small_run(path: Path, *steps: int, best: int | None = None) -> Path:
-    """A run's directory with a checkpoint at each of these steps."""
+    """Make a run's directory with a checkpoint at each of these steps."""
     config = load_config("tiny", [f"run.name={path.name}", "training.games=2"])
     trainer = Trainer(config, torch.device("cpu"))
     games = SelfPlay.begin(config.env, games=2, seed=1).save()
@@ -51,7 +51,7 @@ def _in_child(folder: str, arguments: list[str]) -> None:
 
 
 def start_keisei(folder: Path, *arguments: str) -> BaseProcess:
-    """Start the command in a process of its own, forked from a server that has torch loaded already."""
+    """Start the command in its own process, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
     # As the tests of training do, whose server it may be.
     context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.ratings.rating_plot"])

@@ -41,7 +41,7 @@ def choice_of(actions: list[int]) -> Choice:
 
 
 class FakePolicy:
-    """Prefers the largest action; above temperature 0 the one that the random number points to."""
+    """A policy for the largest action; above temperature 0 for the one that the random number selects."""
 
     def __init__(self) -> None:
         self.seen: list[Positions] = []
@@ -68,7 +68,7 @@ def everyone() -> list[Player]:
 
 
 def in_play(count: int, plies: int, starts: list[str] | None = None) -> list[Turn]:
-    """Games after so many random moves, or at their end; each has another number."""
+    """Return games after this many random moves, or at their end; each has a different number."""
     turns = [
         Turn(ShogiGame((starts or [START_SFEN])[number % len(starts or "1")]), 100 + number)
         for number in range(count)
@@ -79,7 +79,7 @@ def in_play(count: int, plies: int, starts: list[str] | None = None) -> list[Tur
 
 
 def step(turns: list[Turn]) -> None:
-    """Play a random move everywhere; a game that is over begins again."""
+    """Play a random move in every game; a finished game starts over."""
     for index, (turn, move) in enumerate(zip(turns, RandomPlayer(9).choose(turns), strict=True)):
         turn.game.push(move)
         if turn.game.outcome() is not None:

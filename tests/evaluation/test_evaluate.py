@@ -1,4 +1,4 @@
-"""`keisei evaluate` and `keisei ladder` as a user meets them: what they say, keep and refuse."""
+"""`keisei evaluate` and `keisei ladder` as a user sees them: what they print, keep and reject."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run with two checkpoints in `runs` of the current directory, which nobody has evaluated."""
+    """A run with two checkpoints in `runs` of the current directory, not yet evaluated."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(made, tmp_path / "runs" / "first"))
 
@@ -85,7 +85,9 @@ def test_a_network_is_rated_and_the_report_says_which_weights_it_was(run: Path, 
     lines = out.splitlines()
     assert lines[0].startswith("first@2048: checkpoint ")
     assert digest in lines[0]
-    assert lines[1].startswith("the scale: random, greedy, material play each other first")
+    assert lines[1].startswith(
+        "the scale: random, greedy, material play each other first, once per directory"
+    )
     for line, opponent in zip(lines[2:5], ("random", "greedy", "material"), strict=True):
         assert line.startswith(f"first@2048 vs {opponent}: ")
         assert " of 4 " in line
@@ -122,7 +124,7 @@ def test_all_checkpoints_make_a_curve(run: Path, keisei: Said, tmp_path: Path) -
     code, out, errors = keisei("evaluate", "runs/first", "--all", *where)
     assert (code, errors) == (None, "")
     assert (tmp_path / "rated" / "rating.png").read_bytes().startswith(PNG)
-    assert "the rating over the moves of training: rated/rating.png" in out
+    assert "rating over training: rated/rating.png" in out
     assert [match["player"]["step"] for match in report_in(tmp_path / "rated")["matches"]] == ["1024", "2048"]
     assert not (run / "evaluation").exists()
     shutil.copytree(checkpoint_of(run, 1024), tmp_path / "alone")
@@ -146,7 +148,7 @@ def test_options_reach_the_match(run: Path, keisei: Said, tmp_path: Path) -> Non
         "evaluate", "first", "--against", "first", "--against", "random", "--games", "2", *FAST
     )
     assert code is None
-    assert "first@2048 is first@2048 itself: nothing to play" in out
+    assert "first@2048 and first@2048 are the same player: nothing to play" in out
     code, out, _ = keisei(
         "evaluate",
         "first",
@@ -170,7 +172,7 @@ def test_a_network_may_play_another_programs_engine(run: Path, keisei: Said) -> 
     code, out, errors = keisei("evaluate", "first", "--against", engine, "--games", "2", *FAST)
     assert (code, errors) == (None, "")
     assert "first@2048 vs quitter: 2 wins, 0 draws, 0 losses of 2" in out
-    assert "no ratings: they are counted from random, which has not played here: --against random" in out
+    assert "no ratings: they are relative to random, which has not played here; add --against random" in out
     (match,) = report_in(run / "evaluation")["matches"]
     assert match["reasons"] == {"resignation": 2}
     assert match["opponent"]["engine"]
@@ -195,7 +197,7 @@ def no_database(run: Path) -> None:
         (["first@7"], "run runs/first has no checkpoint @7: expected best, latest or one of 1024, 2048"),
         (["first", "--games", "3"], "3 games, expected an even number: each opening is played twice"),
         (["first", "--games", "0"], "--games"),
-        (["first", "--against", "gredy"], "player 'gredy': neither random, greedy, material, alphabeta-N"),
+        (["first", "--against", "gredy"], "player 'gredy': not one of random, greedy, material, alphabeta-N"),
         (["first", "--against", "alphabeta-9"], "expected alphabeta-1 to alphabeta-6"),
         (["first", "--sprt", "50"], "--sprt 50: expected two numbers, the first less: 0,50"),
         (["first", "--sprt", "50,0"], "--sprt 50,0: expected two numbers, the first less: 0,50"),
@@ -203,7 +205,7 @@ def no_database(run: Path) -> None:
         (["first", "--openings", "missing.txt"], "missing.txt: No such file or directory"),
         (["first", "--openings", "bad.txt"], "bad.txt, line 2: bad sfen 'nonsense'"),
         (["first", "--openings", "long.txt", "--max-moves", "2"], "opening 1, startpos moves 7g7f 3c3d"),
-        (["first", "--visits", "3", "--temperature", "1"], "visits and temperature are given, expected one"),
+        (["first", "--visits", "3", "--temperature", "1"], "visits and temperature are given, expected only"),
         (["first", "--seconds", "-1"], "seconds is -1, expected more than 0"),
         (["first", "--temperature", "nan"], "temperature"),
         (["first", "--device", "cuda:77"], "given cuda:77, expected auto or a device that is here"),
@@ -230,7 +232,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     ("harm", "says"),
     [
         (damaged, "weights.safetensors is damaged, its SHA-256 is another"),
-        (no_database, "results.sqlite as a store of results: file is not a database"),
+        (no_database, "results.sqlite as a results store: file is not a database"),
     ],
 )
 def test_what_is_damaged_is_one_line_and_exit_code_2(run: Path, keisei: Said, harm: Any, says: str) -> None:
@@ -259,10 +261,10 @@ def test_a_ladder_rates_everybody_and_goes_on(run: Path, keisei: Said, tmp_path:
     assert games_in(tmp_path / "ladder") == games
     code, out, _ = keisei(*arguments, "--precision", "1", "--minutes", "0")
     assert code is None
-    assert "the time is up before every interval is ± 1 Elo; the same command goes on" in out
+    assert "time is up before every interval is ± 1 Elo; run the same command to continue" in out
     code, out, errors = keisei("ladder", "first", str(run), "--no-built-in", *FAST)
     assert code == 2
-    assert errors == "keisei: first@2048 and first@2048 are one player, expected players that differ\n"
+    assert errors == "keisei: first@2048 and first@2048 are the same player, expected different ones\n"
 
 
 def test_a_ladders_time_is_kept_in_the_middle_of_a_match(run: Path, keisei: Said, tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_a_ladders_time_is_kept_in_the_middle_of_a_match(run: Path, keisei: Said
     assert code is None
     assert time.monotonic() - began < 60
     assert "stopped early" in out
-    assert "the time is up" in out
+    assert "time is up" in out
     assert 0 < len(games_in(tmp_path / "ladder")) < 100_000
 
 
@@ -291,7 +293,7 @@ def test_help_teaches(keisei: Said) -> None:
 
 
 def wait_for_games(directory: Path, wanted: int, process: BaseProcess, of: str = "") -> None:
-    """Wait until so many games, of a player whose identity has this in it, are stored."""
+    """Wait until this many games of a player whose identity contains this text are stored."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.exitcode is None:
         if (directory / "results.sqlite").exists():

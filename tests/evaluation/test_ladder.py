@@ -17,7 +17,7 @@ Row = tuple[str, str, int, int, int]
 
 
 def pairing(precision: float, *rows: Row, names: Sequence[str] = NAMES) -> set[str]:
-    """Who plays next after these results; nobody when it is over."""
+    """Return who plays next after these results, None when the ladder is done."""
     two = next_pairing(names, [PairResult(*row) for row in rows], "random", precision)
     return set() if two is None else {*two}
 
@@ -50,14 +50,14 @@ def test_of_two_opponents_as_near_the_more_certain_one_is_chosen() -> None:
 
 
 def test_where_a_chain_is_weak_it_is_made_stronger_and_not_at_its_end() -> None:
-    # c is the least certain, but not because of its games with b, who is as strong.
+    # c is the least certain, but not because of its games with b, which is as strong.
     two = pairing(30, ("a", "random", 6, 2, 2), ("b", "a", 5, 1, 4), ("c", "b", 400, 100, 400))
     assert two != {"b", "c"}
     assert "random" in two
 
 
 def test_a_link_that_only_one_side_has_scored_in_is_tried_again() -> None:
-    # Nobody knows how far random is below: more games of the others would not tell.
+    # It is unknown how far below random is: more games between the others would not tell.
     assert pairing(30, ("a", "random", 40, 0, 0), ("b", "a", 30, 0, 20), ("c", "b", 30, 0, 20)) == {
         "a",
         "random",
@@ -101,7 +101,7 @@ def test_where_all_games_are_drawn_it_ends_too() -> None:
 
 
 class World:
-    """Players who are numbers: a game is drawn at random, from Elo alone, by the model's own formula."""
+    """Simulated players: results are drawn at random, from Elo alone, by the model's own formula."""
 
     def __init__(self, elo: dict[str, float], seed: int, nu: float = 0.4) -> None:
         self.elo = elo

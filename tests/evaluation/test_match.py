@@ -38,7 +38,7 @@ def match(
     side_by_side: int = 100,
     should_stop: Callable[[], bool] | None = None,
 ) -> Played:
-    """A match of short games, and all of them: pair k at 2 * k (the player is Black) and 2 * k + 1."""
+    """Play a match; return it with its games, pair k at 2 * k (the player is Black) and 2 * k + 1."""
     pairs: list[tuple[PlayedGame, PlayedGame]] = []
     result = play_match(
         player,
@@ -64,7 +64,7 @@ def everything(played: Played) -> list[object]:
 
 
 def replayed(game: PlayedGame) -> ShogiGame:
-    """The game played again, by the rules of `match`."""
+    """Replay the game by the rules of `match`."""
     again = ShogiGame(game.game.start_sfen, max_moves=120, declaration="24")
     for move in game.game.history:
         again.push(move)
@@ -231,7 +231,7 @@ def test_a_match_that_is_stopped_counts_the_complete_pairs() -> None:
     assert not whole.stopped
     assert str(result).endswith(", stopped early")
     started = {pair for pair, _ in players[0].asked}
-    assert set(players[0].ended) == started  # those that were broken off, too
+    assert set(players[0].ended) == started  # including those that were abandoned
 
 
 def test_a_match_that_is_stopped_at_once_has_no_result() -> None:
@@ -264,7 +264,7 @@ def test_pairs_that_were_played_before_are_counted_and_not_played_again() -> Non
 
 
 class Unreliable(Player):
-    """Gives each of its games up at its third move, in the way that the game's number says."""
+    """A player that gives up each game at its third move, in a way that depends on the game's number."""
 
     name = identity = "unreliable"
     WAYS = (Reason.RESIGNATION, Reason.TIME, Reason.ILLEGAL_MOVE, Reason.FORFEIT)
@@ -310,7 +310,7 @@ def test_a_sequential_test_ends_the_match_and_counts_the_pairs_without_a_gap() -
 
 
 def test_strength_does_not_depend_on_the_colour() -> None:
-    """The perspective is right for both sides: the material player sees the board from its own."""
+    """The material player sees the board from its own side, with either colour."""
     result = play_match(MaterialPlayer(1), GreedyPlayer(2), games=100, seed=7)
     black, white = result.as_black.score, result.as_white.score
     assert min(black, white) > 0.2

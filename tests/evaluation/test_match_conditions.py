@@ -1,4 +1,4 @@
-"""Openings: the same for the same seed and for both games of a pair; mistakes are told with file and line."""
+"""Openings: equal for equal seeds and for both games of a pair; mistakes are reported with file and line."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from keisei.evaluation import (
 from keisei.shogi import START_SFEN, NotationError, RulesError, ShogiGame
 
 BARE_KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"
-CLOSE = "sfen k8/2G6/1G7/9/9/9/9/9/8K b G 1"  # of Black's moves every fifth gives mate
+CLOSE = "sfen k8/2G6/1G7/9/9/9/9/9/8K b G 1"  # one in five of Black's moves gives mate
 ROOK_HANDICAP = "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
 
 
@@ -117,10 +117,10 @@ def test_a_file_from_windows_is_read(tmp_path: Path) -> None:
         (
             "\n8k/8G/8G/9/9/9/9/9/K8 w - 1\n",
             RulesError,
-            "line 2: the game is over there, expected a position",
+            "line 2: the game is already over, expected a position",
         ),
         ("# nothing\n\n", NotationError, "has no positions: expected an SFEN on each line"),
-        (b"\xff\xfe\x00", NotationError, "is no text: expected an SFEN on each line, in UTF-8"),
+        (b"\xff\xfe\x00", NotationError, "is not a text file: expected an SFEN on each line, in UTF-8"),
     ],
 )
 def test_a_mistake_in_a_file_is_told_with_file_and_line(
@@ -143,7 +143,7 @@ def test_a_mistake_in_a_file_is_told_with_file_and_line(
         ({"max_moves": 2, "openings": ("startpos moves 7g7f 3c3d 2g2f",)}, "opening 1, startpos moves 7g7f"),
         (
             {"max_moves": 3, "openings": ("startpos", "startpos moves 7g7f 3c3d 2g2f")},
-            "opening 2, startpos moves 7g7f 3c3d 2g2f: the game is over there with at most 3 moves",
+            "opening 2, startpos moves 7g7f 3c3d 2g2f: the game is already over (at most 3 moves,",
         ),
     ],
 )

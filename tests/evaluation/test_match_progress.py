@@ -16,7 +16,7 @@ LABEL = "default@2596864 400 visits vs fairy-stockfish-depth1 with a long name"
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[TextIO, int]]:
-    """A terminal of 60 columns: what writes to it, and the descriptor that reads what it shows."""
+    """A terminal of 60 columns: the stream to write to, and the descriptor to read its output from."""
     reader, writer = pty.openpty()
     ioctl(writer, TIOCSWINSZ, pack("HHHH", 24, 60, 0, 0))
     with os.fdopen(writer, "w") as stream:
@@ -25,7 +25,7 @@ def terminal() -> Iterator[tuple[TextIO, int]]:
 
 
 def shown_on(reader: int, returns: int) -> list[str]:
-    """What a terminal has shown after so many carriage returns, which may come in several pieces."""
+    """Return a terminal's output up to this many carriage returns; it may arrive in several pieces."""
     text = ""
     while text.count("\r") < returns or not text.endswith(("\r", "games", "go")):
         text += os.read(reader, 10_000).decode()
@@ -39,7 +39,7 @@ def test_a_line_that_is_rewritten_is_never_wider_than_the_terminal(terminal: tup
     progress(10, 200)
     progress.clear()
     shown = shown_on(reader, 4)
-    assert max(map(len, shown)) < 60  # one that is full to the edge may wrap
+    assert max(map(len, shown)) < 60  # a line that fills the width may wrap
     assert shown[1].startswith("default@2596864")
     assert shown[1].endswith("…: 0 of 200 games")
     assert ": 10 of 200 games, " in shown[2]
@@ -78,7 +78,7 @@ def test_the_time_to_go_is_reckoned_from_the_games_of_this_time(terminal: tuple[
         "a vs b: 31 of 100 games, 3.7 h to go",
     ]
     assert shown[4] == " " * len(shown[3])
-    progress.clear()  # nothing is left to wipe
+    progress.clear()  # nothing is left to erase
     progress(100, 100)
     assert shown_on(reader, 1) == ["", "a vs b: 100 of 100 games, 0 s to go"]
 

@@ -1,4 +1,4 @@
-"""Players by their texts: every kind, every mistake, identities that differ exactly where the play does."""
+"""Player specifications: every kind, every mistake, identities that differ exactly where the play does."""
 
 import hashlib
 import shutil
@@ -34,7 +34,7 @@ def first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def moves(player: Player, seed: int = 1) -> list[list[str]]:
-    """What it plays against the random player: all moves of two games."""
+    """Return all moves of two games against the random player."""
     games: list[list[str]] = []
     play_match(
         player,
@@ -158,7 +158,7 @@ def test_settings_change_the_play(first: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("gredy", "player 'gredy': neither random, greedy, material, alphabeta-N nor usi:COMMAND;depth=N"),
+        ("gredy", "player 'gredy': not one of random, greedy, material, alphabeta-N or usi:COMMAND;depth=N"),
         ("", "no checkpoint at"),
         ("alphabeta-0", "expected alphabeta-1 to alphabeta-6"),
         ("alphabeta-7", "expected alphabeta-1 to alphabeta-6"),
@@ -184,12 +184,18 @@ def test_settings_change_the_play(first: Path) -> None:
         ("first;temperature=-1", "temperature is -1, expected 0 or more"),
         ("first;temperature=nan", "temperature is nan, expected 0 or more"),
         ("first;temperature=inf", "temperature is inf, expected 0 or more"),
-        ("first;visits=3;temperature=1", "visits and temperature are given, expected one: a search has no"),
-        ("first;visits=3;seconds=1", "visits and seconds are given, expected one: a search ends by either"),
+        (
+            "first;visits=3;temperature=1",
+            "visits and temperature are given, expected only one: a search has no",
+        ),
+        (
+            "first;visits=3;seconds=1",
+            "visits and seconds are given, expected only one: a search has one limit",
+        ),
         ("usi:", "has no command, expected usi:COMMAND;KEY=VALUE"),
         ("usi:engine", "has no limit, expected one of nodes, depth, byoyomi, movetime"),
         ("usi:engine;depth=x", "depth is 'x', expected a whole number"),
-        ("usi:'engine;depth=1", "cannot be read"),
+        ("usi:'engine;depth=1", "cannot parse the command"),
     ],
 )
 @pytest.mark.usefixtures("first")

@@ -1,4 +1,4 @@
-"""Ratings against a search that knows nothing of Newton, tables whose answer is known, and simulated play."""
+"""Ratings against a search without Newton's method, tables with known answers, and simulated play."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ TABLES: dict[str, Table] = {
 
 
 def log_likelihood(table: Table, elo: dict[str, float], nu: float) -> float:
-    """By the words of the model; with draws, ν also sees one decisive game between equals."""
+    """Return the value by definition; with draws, ν also sees one decisive game between equals."""
     total = -math.log(2 + nu) if any(row.draws for row in table) else 0.0
     for row in table:
         mine, other = (10 ** (elo[name] / 400) for name in (row.player, row.opponent))
@@ -50,7 +50,7 @@ def log_likelihood(table: Table, elo: dict[str, float], nu: float) -> float:
 
 
 def golden(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one hill is highest."""
+    """Return where a function with one hill is highest."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = function(left), function(right)
@@ -67,7 +67,7 @@ def golden(function: Callable[[float], float], low: float, high: float) -> float
 
 
 def searched(table: Table, fixed: dict[str, float]) -> tuple[dict[str, float], float, float]:
-    """Elo, ν and log-likelihood by climbing along one axis after the other; fixed players stay."""
+    """Return Elo, ν and log-likelihood by climbing along one axis after the other; fixed players stay."""
     elo = {name: 0.0 for row in table for name in row[:2]} | fixed
     draws = any(row.draws for row in table)
     log_nu = 0.0 if draws else -math.inf
@@ -164,7 +164,7 @@ def test_players_who_won_everything_follow_each_other_by_their_bounds() -> None:
 
 
 def test_players_whom_no_results_compare_with_the_anchor_say_so() -> None:
-    """c has beaten whom the anchor has beaten; d and e have only each other; f has no games."""
+    """c has beaten a player that the anchor has beaten; d and e have met only each other; f has no games."""
     table = [
         PairResult("random", "b", 5, 0, 0),
         PairResult("c", "b", 5, 0, 0),
@@ -198,7 +198,7 @@ def test_a_chain_of_one_sided_matches_with_single_losses_is_rated() -> None:
 
 
 def test_tables_at_the_edge_of_the_arithmetic_are_rated() -> None:
-    """Draws alone, whose variance has no end; a million games against a few, where rounding is felt."""
+    """Draws alone, with unbounded variance; a million games against a few, where rounding matters."""
     flat = rate([PairResult("b", "random", 0, 3, 0), PairResult("b", "a", 0, 100_000, 0)])
     for rating in flat.table:
         assert rating.elo == pytest.approx(0, abs=1e-6)
@@ -252,7 +252,7 @@ def test_superiority_counts_small_samples() -> None:
 
 
 def tournament(rng: np.random.Generator, elo: Sequence[float], games: int, nu: float = 0.6) -> Table:
-    """Everybody against everybody; the first is the anchor."""
+    """Simulate everyone against everyone; the first is the anchor."""
     names = ["random", *(f"p{k}" for k in range(1, len(elo)))]
     table = []
     for i in range(len(elo)):
@@ -303,7 +303,7 @@ tables = st.lists(st.one_of(rows, inner), min_size=1, max_size=7).map(
 
 
 def reached(table: Table, start: str) -> set[str]:
-    """Against whom a player has scored, directly or through others."""
+    """Return the players a player has scored against, directly or through others."""
     found, new = {start}, [start]
     while new:
         name = new.pop()
@@ -338,7 +338,7 @@ def test_an_elo_is_finite_exactly_where_points_link_it_both_ways(table: Table) -
 @settings(max_examples=60)
 @given(tables)
 def test_expected_points_are_the_points(table: Table) -> None:
-    """At the optimum everybody who is comparable with the anchor has as many points as expected."""
+    """At the optimum every player comparable with the anchor has as many points as expected."""
     ratings = rate(table)
     finite = {rating.player: rating.elo for rating in ratings.table if math.isfinite(rating.elo)}
     surplus = dict.fromkeys(finite, 0.0)
@@ -394,8 +394,8 @@ def test_superiority_and_bounds_say_the_same(table: Table) -> None:
     [
         ([PairResult("a", "b", 1, 0, 0)], "^anchor 'random' has no results: expected one of a, b$"),
         ([], "^anchor 'random' has no results: expected one of no players$"),
-        ([PairResult("random", "random", 1, 0, 0)], "^games of 'random' with itself say nothing"),
-        ([PairResult("random", "a", 1, -1, 0)], "^expected numbers of games, 0 or more, given"),
+        ([PairResult("random", "random", 1, 0, 0)], "^games of 'random' against itself say nothing"),
+        ([PairResult("random", "a", 1, -1, 0)], "^expected game counts of 0 or more, given"),
     ],
 )
 def test_results_that_cannot_be_rated_are_refused(results: Table, says: str) -> None:

@@ -1,4 +1,4 @@
-"""The picture of ratings: what is drawn, what is refused, and that equal ratings give equal pictures."""
+"""The picture of ratings: what is drawn, what is rejected, and that equal ratings give equal pictures."""
 
 import math
 import re
@@ -22,7 +22,7 @@ LINES = {"random": 0.0, "greedy": 410.0, "material": 412.0}
 
 
 def words(svg: Path) -> list[str]:
-    """What is written in a picture: matplotlib leaves it in comments beside the outlines."""
+    """Return the text in a picture: matplotlib leaves it in comments beside the outlines."""
     ET.parse(svg)
     return re.findall(r"<!-- (.*?) -->", svg.read_text(encoding="utf-8"))
 
@@ -32,7 +32,7 @@ def dashed(svg: Path) -> int:
 
 
 def markers(svg: Path) -> int:
-    """How many marks of the first run are placed: points, ends, arrows, and one in the legend."""
+    """Return how many marks the first run has: points, ends, arrows, and one in the legend."""
     return len(re.findall(r"<use [^>]*#1f77b4", svg.read_text()))
 
 

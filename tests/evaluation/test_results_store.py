@@ -1,4 +1,4 @@
-"""The store of results: each game counts once, whoever writes, and whoever is killed."""
+"""The results store: each game counts once, whoever writes, and whoever is killed."""
 
 import random
 import sqlite3
@@ -87,7 +87,7 @@ def test_another_result_of_a_game_is_named_and_nothing_is_stored(
         with pytest.raises(ResultsConflict) as caught:
             results.add([game("c", 1), other])
         assert str(caught.value) == (
-            f"{tmp_path / 'results.db'} has another result of a against b, conditions even,"
+            f"{tmp_path / 'results.db'} has another result for a against b, conditions even,"
             f" seed 18446744073709551615, pair 3: winner, reason and plies are (0, 'checkmate', 80),"
             f" given {(other.winner, other.reason, other.plies)}"
         )
@@ -142,7 +142,7 @@ def test_players_have_names_steps_and_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (game("random", 0), "^expected two identities, given a game of 'random' with itself$"),
+        (game("random", 0), "^expected two identities, given 'random' against itself$"),
         (game("a", 0)._replace(winner=2), "^winner is 2, expected 0 .black., 1 .white. or None in"),
         (game("a", 0)._replace(seed=-1), r"^seed is -1, expected 0 to 2\*\*64 - 1$"),
         (game("a", 0)._replace(seed=2**64), "^seed is 18446744073709551616, expected 0 to"),
@@ -166,12 +166,12 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
         return str(caught.value)
 
     path.write_text("no database, but long enough to be taken for one\n" * 100)
-    assert refusal() == f"cannot use {path} as a store of results: file is not a database"
+    assert refusal() == f"cannot use {path} as a results store: file is not a database"
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
     before = path.read_bytes()
-    assert refusal() == f"{path} is no store of results: it is a database of something else"
+    assert refusal() == f"{path} is not a results store: it is some other database"
     assert path.read_bytes() == before
     path.unlink()
     ResultsStore.open(path).close()
@@ -180,11 +180,11 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
     assert refusal() == f"{path} has results of version 2, expected 1"
     path.unlink()
     path.mkdir()
-    assert refusal() == f"cannot use {path} as a store of results: unable to open database file"
+    assert refusal() == f"cannot use {path} as a results store: unable to open database file"
     path = tmp_path / "results.db" / "file"
     path.touch()
     path = path / "results.db"
-    assert refusal().startswith(f"cannot use {path} as a store of results: ")
+    assert refusal().startswith(f"cannot use {path} as a results store: ")
 
 
 def test_a_damaged_store_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 
 def test_processes_that_store_the_same_games_at_once_count_each_once(tmp_path: Path) -> None:
-    """They also make the store at once."""
+    """They also create the store at the same time."""
     path = tmp_path / "results.db"
     with writer(path, "a", 400, 10) as first, writer(path, "a", 400, 10) as second:
         go(first)
@@ -235,7 +235,7 @@ def test_many_may_make_the_store_at_once(tmp_path: Path) -> None:
 
 
 def test_what_was_stored_outlives_a_killed_process(tmp_path: Path) -> None:
-    """All batches that were acknowledged are there, and at most one more, whole."""
+    """All acknowledged batches are stored, and at most one more, which is complete."""
     path, size, choose = tmp_path / "results.db", 20, random.Random(1)
     for number in range(6):
         name = f"player{number}"

@@ -30,7 +30,7 @@ def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def coverage(probabilities: list[float], pairs: int, confidence: float) -> float:
-    """How probable it is that the interval contains the expected score, over all results that there are."""
+    """Return the probability that the interval contains the expected score, over all possible results."""
     expected = sum(p * half_points for half_points, p in enumerate(probabilities)) / 4
     possible = [half_points for half_points, p in enumerate(probabilities) if p]
     covered = 0.0

@@ -23,7 +23,7 @@ PAIRS: dict[str, list[float]] = {
 
 
 def with_score(chances: Sequence[float], score: float) -> Floats:
-    """The chances, tilted so that the expected score is this."""
+    """Return the probabilities, tilted to give this expected score."""
     low, high = -50.0, 50.0
     while True:
         middle = (low + high) / 2
@@ -35,7 +35,7 @@ def with_score(chances: Sequence[float], score: float) -> Floats:
 
 
 def play(sprt: Sprt, chances: Sequence[float], elo: float, seed: int, matches: int) -> tuple[float, float]:
-    """The share of matches that end with H1, and their mean number of pairs."""
+    """Return the share of matches that end with H1, and the mean number of pairs."""
     rng = np.random.default_rng(seed)
     chances = list(with_score(chances, score_of_elo(elo)))
     accepted, length = 0, 0
@@ -68,7 +68,7 @@ def test_errors_are_rare_and_matches_shorter_than_a_fixed_test(name: str, elo1: 
 
 
 def searched(pairs: Sequence[int], score: float) -> float:
-    """The highest log-likelihood with an expected score, by moving chance between three results at a time."""
+    """Return the maximum log-likelihood for a score, shifting probability between three results at a time."""
     counts = np.array(pairs, np.float64)
     chances = with_score([0.2] * 5, score)
 
@@ -122,7 +122,7 @@ def test_one_sided_results_decide_after_a_sensible_number_of_pairs() -> None:
     lost = [pairs for pairs in range(50) if sprt.decision((pairs, 0, 0, 0, 0)) == "H0"]
     assert 15 < lost[0] <= 23
     assert lost == list(range(lost[0], 50))
-    # Nothing but draws speaks for equality.
+    # Draws alone are evidence of equality.
     assert sprt.decision((0, 0, 60, 0, 0)) == "H0"
 
 
@@ -164,5 +164,5 @@ def test_what_cannot_be_tested_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^beta is 0, expected"):
         Sprt(0, 5, beta=0)
     for pairs in ((1, 2, 3), (1, 2, 3, 4, -1), (1, 2, 3, 4, 5, 6)):
-        with pytest.raises(ValueError, match=r"^expected five numbers of pairs, 0 or more, for 0 to 4"):
+        with pytest.raises(ValueError, match=r"^expected five pair counts of 0 or more, for 0 to 4"):
             Sprt(0, 5).llr(pairs)

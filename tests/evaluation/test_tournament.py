@@ -1,4 +1,4 @@
-"""A tournament: matches that go on where they stopped, results and files in which every game is once."""
+"""A tournament: matches resume where they stopped; results and files hold every game once."""
 
 import hashlib
 from collections import Counter
@@ -32,7 +32,7 @@ HANDICAP = "sfen lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
 
 
 class Watched(RandomPlayer):
-    """The random player, which counts how often it is asked, and does something at one of these times."""
+    """A random player that counts its requests, and does something on one of them."""
 
     def __init__(self, at: int | None = None, then: Callable[[], None] | None = None) -> None:
         super().__init__(5)
@@ -47,7 +47,7 @@ class Watched(RandomPlayer):
 
 
 class Unreliable(Player):
-    """Loses each game at its third move, in one of four ways."""
+    """A player that loses each game at its third move, in one of four ways."""
 
     name = identity = "unreliable"
     WAYS = (Reason.RESIGNATION, Reason.TIME, Reason.ILLEGAL_MOVE, Reason.FORFEIT)
@@ -75,7 +75,7 @@ def play(
     seed: int = 1,
     should_stop: Callable[[], bool] | None = None,
 ) -> MatchResult:
-    """A match, of which six games are played at a time: some are over long before others begin."""
+    """Play a match, six games at a time: some end long before others begin."""
     with Tournament(folder, conditions, seed) as tournament:
         return tournament.play(player, opponent, games, side_by_side=6, should_stop=should_stop)
 
@@ -86,7 +86,7 @@ def stored(folder: Path) -> list[StoredGame]:
 
 
 def written(folder: Path) -> list[tuple[str, str, str, Outcome | None]]:
-    """Every game in the files, in the same order in both kinds: names, moves, outcome."""
+    """Return every game in the files, in the same order in both formats: names, moves, outcome."""
     found = []
     for path in sorted((folder / "games").glob("*.csa")):
         games = read_csa_games(path.read_bytes())
@@ -266,7 +266,7 @@ def test_a_test_decides_by_games_that_were_played_before(tmp_path: Path) -> None
 
 def test_a_player_does_not_play_itself(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"^greedy is to play against itself, expected two players that differ$"
+        ValueError, match=r"^greedy cannot play against itself, expected two different players$"
     ):
         play(tmp_path, greedy(), make_player("greedy", 2))
     assert stored(tmp_path) == []
@@ -303,7 +303,7 @@ def test_whatever_a_dead_process_left_the_files_are_whole(tmp_path: Path) -> Non
     for kind in (0, 1):
         for size in range(len(kept[kind]), len(complete[kind]) + 1):
             files = GameFiles(tmp_path, ("a", "b"), "torn")
-            # CSA is written first: with a part of it there is nothing of USI, with a part of USI all of it.
+            # CSA is written first: if it is partial, there is no USI yet; if USI is partial, CSA is complete.
             files.csa.write_bytes(complete[0][:size] if kind == 0 else complete[0])
             files.usi.write_bytes(kept[1] if kind == 0 else complete[1][:size])
             files.add(games[4:], lambda: 4)

@@ -34,7 +34,7 @@ MakePlayer = Callable[..., UsiPlayer]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[MakePlayer]:
-    """Make players of stand-ins that write down what they were sent; all are closed, and nothing is left."""
+    """Make players of stand-ins that log what they are sent; all are closed, and nothing is left."""
     before = set(os.listdir("/proc/self/fd"))
     made = []
 
@@ -68,7 +68,7 @@ def make(tmp_path: Path) -> Iterator[MakePlayer]:
 
 
 def conversation(tmp_path: Path) -> list[str]:
-    """Return what the stand-ins were sent, without the number of the process."""
+    """Return what the stand-ins were sent, without the process ids."""
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     return [line.partition(" ")[2] for line in lines]
 
@@ -108,7 +108,7 @@ def test_a_game_is_played_in_the_words_of_the_protocol(make: MakePlayer, tmp_pat
     other = Turn(ShogiGame("4k4/9/9/9/9/9/7P1/9/4K4 b - 1"), 6)
     other.game.push("2g2f")
     other.game.push("5a5b")
-    assert isinstance(only(player.choose([other])), Lost)  # 7g7f is not there
+    assert isinstance(only(player.choose([other])), Lost)  # there is no piece on 7g
     player.close()
     assert conversation(tmp_path) == [
         "usi",
@@ -178,7 +178,7 @@ def test_another_game_of_the_same_number_is_a_new_game(make: MakePlayer, tmp_pat
     game = ShogiGame()
     game.push("9g9f")
     game.push("9c9d")
-    player.choose([Turn(game, 0)])  # and the match is given up here
+    player.choose([Turn(game, 0)])  # and the match is abandoned here
     assert str(only(player.choose([Turn(ShogiGame(), 0)]))) == "7g7f"
     assert conversation(tmp_path).count("usinewgame") == 2
     assert len(processes(tmp_path)) == 1
@@ -219,7 +219,7 @@ START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
         ("say-bestmove 3c3d", Reason.ILLEGAL_MOVE, f"stand-in played 3c3d, illegal in position {START}"),
         ("say-bestmove (none)", Reason.ILLEGAL_MOVE, "stand-in answered 'bestmove (none)', expected a move"),
         ("say-bestmove", Reason.ILLEGAL_MOVE, "stand-in answered 'bestmove', expected a move"),
-        ("say-bestmove win", Reason.ILLEGAL_MOVE, f"stand-in declared a win that is not there: {START}"),
+        ("say-bestmove win", Reason.ILLEGAL_MOVE, f"stand-in declared a win it does not have: {START}"),
         ("crash", Reason.FORFEIT, "stand-in crashed: SIGSEGV; it last said: last words: out of cheese"),
     ],
 )
@@ -321,13 +321,13 @@ def test_a_program_that_is_not_there_is_the_users_mistake() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"Levle": "3"}, "there is no option 'Levle'; the nearest is 'Level'"),
+        ({"Levle": "3"}, "unknown option 'Levle'; the closest is 'Level'"),
         ({"Level": "21"}, "option 'Level' is '21', expected a whole number, at least -20, at most 20"),
         ({"Level": "-21"}, "option 'Level' is '-21', expected a whole number, at least -20, at most 20"),
         ({"Level": "low"}, "option 'Level' is 'low', expected a whole number, at least -20, at most 20"),
         ({"Style": "wild"}, "option 'Style' is 'wild', expected one of calm, very wild"),
         ({"Own Book": "yes"}, "option 'Own Book' is 'yes', expected true or false"),
-        ({"Clear": "all"}, "option 'Clear' is 'all', expected nothing: it is a button"),
+        ({"Clear": "all"}, "option 'Clear' is 'all', expected no value: it is a button"),
     ],
 )
 def test_an_option_that_the_engine_lacks_is_told_at_the_start(

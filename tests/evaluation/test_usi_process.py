@@ -35,7 +35,7 @@ def stand_in(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def launch() -> Iterator[Launch]:
-    """Start stand-ins; afterwards no process and no descriptor of theirs is left."""
+    """Start stand-ins; afterwards none of their processes and descriptors is left."""
     before = set(os.listdir("/proc/self/fd"))
     launched: list[UsiProcess] = []
 
@@ -157,7 +157,7 @@ def test_a_last_answer_before_a_crash_counts(launch: Launch) -> None:
     process = launch("go=answer-and-crash")
     assert ask(process) == "bestmove 7g7f"
     assert str(failure(process)).startswith("stand-in crashed: SIGSEGV")
-    assert str(failure(process)) == "stand-in is not running any more"
+    assert str(failure(process)) == "stand-in is no longer running"
 
 
 def test_what_an_engine_left_unread_in_its_pipe_counts(launch: Launch) -> None:
@@ -249,7 +249,7 @@ def test_an_engine_that_closes_its_input_is_told(launch: Launch) -> None:
 
 
 def test_no_engine_is_held_up_by_another(launch: Launch) -> None:
-    # It says more than a pipe holds, and would wait for a reader until the slow one is done.
+    # It writes more than a pipe holds, and would block until the slow one is done.
     processes = [launch("go=late-0.7"), launch("go=talk-much"), launch("go=crash"), launch("go=hang")]
     for process in processes:
         ask(process, "isready", "readyok")
@@ -265,7 +265,7 @@ def test_no_engine_is_held_up_by_another(launch: Launch) -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt: a pytest that was started in the background ignores it."""
+    """Make SIGINT raise KeyboardInterrupt: a pytest started in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

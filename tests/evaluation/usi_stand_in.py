@@ -1,10 +1,10 @@
-"""A USI engine that plays given moves and misbehaves as it is told; it stands for other people's programs.
+"""A USI engine that plays given moves and misbehaves on demand; a stand-in for other people's programs.
 
     python -S -E usi_stand_in.py --moves 7g7f,2g2f --at go:2=crash --log said.txt
 
 --moves: what it plays in each game, in this order. --at COMMAND:N=WHAT: what it does instead of answering
-that command for the Nth time; without :N every time. --log: where it writes what it was sent, after its own
-number.
+that command for the Nth time; without :N every time. --log: where it writes what it was sent, after its
+process id.
 """
 
 import fcntl
@@ -74,14 +74,14 @@ def answer_and_crash() -> None:
 
 
 def leave_much_and_crash() -> None:
-    """End before so many lines can have been read, the answer being the last of them."""
+    """Exit before this many lines can have been read; the last one is the answer."""
     fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)
     os.write(1, b"info x\n" * 100_000 + b"bestmove 7g7f\n")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fork_and_crash() -> None:
-    """Leave a child that keeps all pipes open, and say its number."""
+    """Leave a child that keeps all pipes open, and print its id."""
     child = os.fork()
     if child == 0:
         time.sleep(60)

@@ -51,7 +51,7 @@ def trained(folder: Path) -> Path:
 
 
 def remade(trained: Path, parent: Path, *, channels_last: bool = False, **model: Any) -> Path:
-    """Write the checkpoint once more, with another network, of large weights."""
+    """Rewrite the checkpoint with another network, of large weights."""
     old = load_checkpoint(trained)
     config = {**old.state["config"], "model": ModelConfig(**model).model_dump()}
     network = model_factory(ModelConfig(**model))
@@ -66,7 +66,7 @@ def remade(trained: Path, parent: Path, *, channels_last: bool = False, **model:
 
 
 def with_weights(trained: Path, parent: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> Path:
-    """Write the checkpoint once more, its weights changed."""
+    """Rewrite the checkpoint with changed weights."""
     old = load_checkpoint(trained)
     weights = {name: tensor.clone() for name, tensor in old.tensors["weights"].items()}
     change(weights)
@@ -75,7 +75,7 @@ def with_weights(trained: Path, parent: Path, change: Callable[[dict[str, torch.
 
 
 def played(seeds: range) -> npt.NDArray[np.uint8]:
-    """Packed positions of other random games than those of the check, one of each game."""
+    """Return packed positions from random games other than those of the check, one per game."""
     return np.concatenate([encoding.pack([list(random_play(seed, 20 * seed))[-1]]) for seed in seeds])
 
 

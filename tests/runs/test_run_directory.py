@@ -15,10 +15,10 @@ from checkpoint_samples import files_no_longer_than, tiny
 
 from keisei.config.errors import ConfigError
 from keisei.config.schema import AppConfig, RunConfig
-from keisei.runs.checkpoint import checkpoint_path, save_checkpoint
+from keisei.runs.checkpoint import save_checkpoint
 from keisei.runs.durable import write_durably
 from keisei.runs.provenance import git_state
-from keisei.runs.run_directory import FoundRun, RunDirectory, RunDirectoryError, find_run
+from keisei.runs.run_directory import RunDirectory, RunDirectoryError
 
 NOW = datetime(2025, 11, 16, 14, 5, 9, tzinfo=UTC)
 COMMAND = ["keisei", "train", "run.seed=5"]
@@ -178,7 +178,7 @@ def test_what_is_no_run_is_not_continued(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_run_dir import *
+from test_run_directory import *
 with begin(Path(sys.argv[2])) as run:
     print(run.path, flush=True)
     sys.stdin.read()
@@ -221,57 +221,6 @@ def test_a_closed_run_is_free_even_if_a_child_has_inherited_it(tmp_path: Path) -
         run.close()
         resume(run.path).close()
         child.kill()
-
-
-# Finding
-
-
-def test_the_latest_is_the_run_that_saved_last(tmp_path: Path) -> None:
-    with pytest.raises(RunDirectoryError, match=r"no run in .*nowhere: No such file or directory"):
-        find_run("latest", tmp_path / "nowhere")
-    for name in ("b", "a", "c"):
-        begin(tmp_path, name).close()
-    with pytest.raises(RunDirectoryError, match=r"has a checkpoint; runs without one: 3"):
-        find_run("latest", tmp_path)
-    for time, name in enumerate(("b", "a")):
-        save_checkpoint(tmp_path / name / "checkpoints", tiny(9 - time))
-        os.utime(tmp_path / name / "checkpoints", (time, time))
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "file").touch()
-    assert find_run("latest", tmp_path) == FoundRun(tmp_path / "a", any_valid=True)
-    save_checkpoint(tmp_path / "b" / "checkpoints", tiny(10))
-    assert find_run("latest", tmp_path) == FoundRun(tmp_path / "b", any_valid=True)
-
-
-def test_a_run_is_found_by_path_by_name_and_by_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin(tmp_path / "runs", "fast").close()
-    run = tmp_path / "runs" / "fast"
-    saved = save_checkpoint(run / "checkpoints", tiny(3))
-    assert find_run(str(run), Path("elsewhere")) == FoundRun(run, None)
-    assert find_run("fast", tmp_path / "runs") == FoundRun(run, None)
-    assert find_run(str(saved), Path("elsewhere")) == FoundRun(run, saved)
-    monkeypatch.chdir(run / "checkpoints")
-    assert find_run(saved.name, Path("elsewhere")) == FoundRun(run, Path(saved.name))
-
-
-def test_what_is_no_run_is_not_found(tmp_path: Path) -> None:
-    begin(tmp_path, "fast").close()
-    shutil.copytree(
-        save_checkpoint(tmp_path / "fast" / "checkpoints", tiny(3)), tmp_path / "copy" / "checkpoint"
-    )
-    for where in (
-        str(tmp_path),
-        "slow",
-        str(tmp_path / "copy" / "checkpoint"),
-        str(checkpoint_path(tmp_path / "fast" / "checkpoints", 4)),
-    ):
-        with pytest.raises(RunDirectoryError) as refusal:
-            find_run(where, tmp_path)
-        assert str(refusal.value) == (
-            f"no run at {where}: expected latest, a directory with run.json, or one in its checkpoints/"
-        )
 
 
 # Small files, and the commit

@@ -21,7 +21,7 @@ kept: list[Any] = []  # what is leaked
 
 
 def put(owner: type[Any], name: str, method: Callable[..., Any]) -> None:
-    """Put a method in the place of another one."""
+    """Replace a method by another one."""
     setattr(owner, name, method)
 
 

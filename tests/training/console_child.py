@@ -8,20 +8,19 @@ import os
 import signal
 import sys
 
-from fake_run import FACTS, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
+from fake_run import FACTS, GAMES, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
 
-from keisei.shogi import ShogiGame
 from keisei.training.console import Mode, make_console
+from keisei.training.listener import Update
 
 
 def main(mode: Mode, halfway: str, workers: int) -> None:
-    game = ShogiGame()
     console = make_console(mode, sys.stdout)
     console.start(FACTS)
     for update in range(1, UPDATES + 1):
         statuses = fake_workers(update, workers)
         metrics = fake_parallel_metrics(update, statuses) if workers else fake_metrics(update)
-        console.update(update * STEPS, metrics, game.__str__, statuses)
+        console.update(Update(update * STEPS, metrics, tuple(statuses), saved_games=(GAMES,)))
         if update == UPDATES // 2:
             console.notice("halfway there")
             print("printed by someone else")

@@ -3,12 +3,20 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
-from keisei.training.console import RunFacts
+from keisei.shogi.vector import VectorGames
+from keisei.training.listener import RunFacts
 from keisei.training.metrics import worker_metrics
 from keisei.training.parallel.worker_status import WorkerStatus
 
+if TYPE_CHECKING:
+    from keisei.core.self_play import SavedGames
+
 STEPS = 4096
+# As a SavedGames, without torch, which would take each console's process seconds to load.
+GAMES = cast("SavedGames", SimpleNamespace(games=VectorGames(2, seed=1).save(), state={}))
 UPDATES = 50
 FACTS = RunFacts(
     run_path="runs/2026-05-01_120000",
@@ -123,5 +131,9 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
         "parallel/sync_bytes": 345_678.0,
         "parallel/sync_milliseconds": 4.2,
         "parallel/memory_bytes": float(sum(status.memory_bytes for status in workers)),
+        "parallel/seconds_env": 0.21,
+        "parallel/seconds_inference": 0.64,
+        "parallel/seconds_sampling": 0.12,
+        "parallel/seconds_transport": 0.03,
         **worker_metrics(workers),
     }

@@ -12,7 +12,8 @@ from pathlib import Path
 from training_runs import KEISEI
 
 TRAPPED = [sys.executable, str(Path(__file__).with_name("trapped_train.py"))]
-PATIENCE = 60.0
+PATIENCE = 300.0  # seconds, for a busy machine
+END_SECONDS = 30.0  # for processes to end with their learner: left alone they would stay for good
 Learner = subprocess.Popen[str]
 
 
@@ -65,10 +66,10 @@ def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Ite
         try:
             yield process
             process.wait(PATIENCE)
-            deadline = time.monotonic() + 2
+            deadline = time.monotonic() + END_SECONDS
             while members(process.pid) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            assert not members(process.pid), "processes are left 2 s after the learner's end"
+            assert not members(process.pid), f"processes are left {END_SECONDS:g} s after the learner's end"
             assert named_memory() <= memory, "shared memory is left"
         finally:
             for pid in members(process.pid):

@@ -12,18 +12,15 @@ import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_run import FACTS, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
+from fake_run import FACTS, GAMES, STEPS, UPDATES, fake_metrics, fake_parallel_metrics, fake_workers
 from terminal import Terminal
 
-from keisei.training.console import (
-    Console,
-    PlainConsole,
-    RichConsole,
-    SilentConsole,
-    make_console,
-)
+from keisei.core.self_play import SavedGames
+from keisei.training.console import PlainConsole, RichConsole, make_console
+from keisei.training.listener import Listener, SilentListener, Update
 
 CHILD = Path(__file__).with_name("console_child.py")
 COLOR = re.compile(r"\x1b\[[\d;]*\b(3[0-7]|9[0-7])[;m]")
@@ -73,7 +70,7 @@ class Session:
     def finish(self) -> int:
         while self.read():
             pass
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=120)
 
 
 @contextmanager
@@ -133,7 +130,7 @@ def test_workers_are_in_the_picture_also_after_a_resize(
 def check_workers(terminal: Terminal, updates: int) -> None:
     text = terminal.text
     assert text.count("─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─") == 1, text
-    assert text.count(f"─ weights v{updates}, sync 4.2 ms, 346 kB ─") == 1, text
+    assert text.count(f"─ weights v{updates}, sync 4.2 ms, 346 kB, inference 64 %") == 1, text
     assert len(re.findall(r"│ 0 playing    █+. +96 % ", text)) == 1, text
     assert len(re.findall(r"│ 1 restarting █+. +25 % ", text)) == 1, text
 
@@ -184,48 +181,56 @@ def test_a_dumb_terminal_gets_lines() -> None:
         assert f"moves 0 to {FACTS.total_steps:,}" in child.output
 
 
-def test_the_board_is_asked_for_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    now = [0.0]
-    console = RichConsole(io.StringIO(), lambda: now[0])
+class Watched(tuple[SavedGames, ...]):
+    """Saved games that note when they are looked at."""
 
-    def board() -> str:
-        asked.append(now[0])
-        return "board"
+    asked: list[float]
+    now: list[float]
+
+    def __getitem__(self, index: Any) -> Any:
+        self.asked.append(self.now[0])
+        return super().__getitem__(index)
+
+
+def watched(now: list[float]) -> Watched:
+    games = Watched([GAMES])
+    games.asked, games.now = [], now
+    return games
+
+
+def test_the_board_is_asked_for_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    games = watched(now)
+    console = RichConsole(io.StringIO(), lambda: now[0])
 
     def play(seconds: float) -> None:
         for update in range(1, 9):
-            console.update(update * STEPS, fake_metrics(update), board)
+            console.update(Update(update * STEPS, fake_metrics(update), saved_games=games))
             now[0] += seconds
 
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("LINES", "40")
     console.start(FACTS)
     play(0.25)
-    assert asked == [0.0, 1.0]
+    assert games.asked == [0.0, 1.0]
     play(2.0)
-    assert len(asked) == 2 + 8
+    assert len(games.asked) == 2 + 8
     monkeypatch.setenv("COLUMNS", "80")
     play(2.0)
-    assert len(asked) == 2 + 8  # no room for it
+    assert len(games.asked) == 2 + 8  # no room for it
     console.close()
 
 
 def test_the_board_is_not_asked_for_where_workers_take_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def board() -> str:
-        asked.append(True)
-        return "board"
-
+    games = watched([0.0])
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("LINES", "29")
     console = RichConsole(io.StringIO(), lambda: 0.0)
     console.start(FACTS)
-    console.update(STEPS, fake_metrics(1), board, fake_workers(1, 16))
-    assert not asked
-    console.update(2 * STEPS, fake_metrics(2), board, fake_workers(2, 2))
-    assert asked
+    console.update(Update(STEPS, fake_metrics(1), tuple(fake_workers(1, 16)), saved_games=games))
+    assert not games.asked
+    console.update(Update(2 * STEPS, fake_metrics(2), tuple(fake_workers(2, 2)), saved_games=games))
+    assert games.asked
     console.close()
 
 
@@ -236,7 +241,7 @@ def plain_lines(seconds: float, updates: int = UPDATES) -> list[str]:
     console.start(FACTS)
     for update in range(1, updates + 1):
         now[0] += seconds
-        console.update(update * STEPS, fake_metrics(update), None)
+        console.update(Update(update * STEPS, fake_metrics(update)))
     console.close()
     console.close()
     lines = stream.getvalue().splitlines()
@@ -292,7 +297,8 @@ def parallel_fields(workers: int, told: int, **changed: float) -> list[str]:
     console.start(FACTS)
     statuses = fake_workers(1, workers)
     metrics = {f"parallel/{name}": value for name, value in changed.items()}
-    console.update(STEPS, {**fake_parallel_metrics(1, statuses), **metrics}, None, statuses[:told])
+    told_metrics = {**fake_parallel_metrics(1, statuses), **metrics}
+    console.update(Update(STEPS, told_metrics, tuple(statuses[:told])))
     console.close()
     fields = stream.getvalue().splitlines()[-1].split("  ")
     (length,) = (index for index, field in enumerate(fields) if field.startswith("length"))
@@ -300,20 +306,23 @@ def parallel_fields(workers: int, told: int, **changed: float) -> list[str]:
 
 
 def test_a_line_tells_of_workers_where_there_are_some() -> None:
-    assert parallel_fields(2, 2) == ["workers 1/2, 60 % busy", "lag 1"]
+    assert parallel_fields(2, 2) == ["workers 1/2, 60 % busy, inference 64 %", "lag 1"]
     assert parallel_fields(2, 2, active_workers=2.0, utilization=0.96, lag_max=0.0) == [
-        "workers 2/2, 96 % busy"
+        "workers 2/2, 96 % busy, inference 64 %"
     ]
-    assert parallel_fields(2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0) == [
+    idle = {f"seconds_{phase}": 0.0 for phase in ("env", "inference", "sampling", "transport")}
+    assert parallel_fields(
+        2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0, **idle
+    ) == [
         "workers 0/2, 0 % busy",
         "learner played 4,096",
     ]
-    assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy", "lag 2"]
+    assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy, inference 64 %", "lag 2"]
 
 
 def test_notices_are_printed_at_once() -> None:
     stream = io.StringIO()
-    console: Console = PlainConsole(stream)
+    console: Listener = PlainConsole(stream)
     console.notice("checkpoint written")
     assert stream.getvalue()[8:] == "  ! checkpoint written\n"
 
@@ -331,10 +340,10 @@ def test_a_stream_that_is_no_terminal_gets_no_control_codes(mode: str) -> None:
 def test_off_shows_nothing() -> None:
     stream = io.StringIO()
     console = make_console("off", stream)
-    assert isinstance(console, SilentConsole)
+    assert isinstance(console, SilentListener)
     console.start(FACTS)
-    console.update(STEPS, fake_metrics(1), None)
-    console.update(2 * STEPS, fake_metrics(2), None, fake_workers(2, 2))
+    console.update(Update(STEPS, fake_metrics(1)))
+    console.update(Update(2 * STEPS, fake_metrics(2), tuple(fake_workers(2, 2))))
     console.notice("unseen")
     console.close()
     assert stream.getvalue() == ""

@@ -132,7 +132,7 @@ def test_workers_have_a_row_each_also_on_a_small_terminal() -> None:
     ]
     text = "\n".join(lines)
     assert "╭─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─" in text
-    assert "╰─ weights v50, sync 4.2 ms, 346 kB ─" in text
+    assert "╰─ weights v50, sync 4.2 ms, 346 kB, inference 64 %, env 21 %, sampling 12 % ─" in text
     for part in ("learning", "results of 20 updates", "where the time goes", "evaluation", "notice 5"):
         assert part in text
     assert "collect" in text

@@ -12,11 +12,11 @@ from fake_run import STEPS, fake_metrics, fake_parallel_metrics, fake_workers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
 from keisei.config.schema import EvaluationConfig
+from keisei.training.listener import Listener, Update
 from keisei.training.metrics import (
     OPPONENTS,
     JsonlSink,
     MetricsError,
-    Sink,
     TensorBoardSink,
     WandbSink,
     explain,
@@ -50,7 +50,7 @@ def init(**options):
 def write(path: Path, first: int, last: int, resume_step: int | None) -> None:
     sink = JsonlSink(path, resume_step)
     for update in range(first, last + 1):
-        sink.record(update * STEPS, fake_metrics(update))
+        sink.update(Update(update * STEPS, fake_metrics(update)))
     sink.close()
 
 
@@ -109,8 +109,8 @@ def test_every_opponent_that_the_config_allows_has_metrics() -> None:
 
 def test_a_line_is_readable_before_the_next_is_written(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    sink: Sink = JsonlSink(path, None)
-    sink.record(4096, {"loss/policy": 0.25, "loss/value": math.nan, "loss/total": -math.inf})
+    sink: Listener = JsonlSink(path, None)
+    sink.update(Update(4096, {"loss/policy": 0.25, "loss/value": math.nan, "loss/total": -math.inf}))
     line = '{"step": 4096, "loss/policy": 0.25, "loss/value": null, "loss/total": null}\n'
     assert path.read_text(encoding="utf-8") == line
     (row,) = read_metrics(path)
@@ -194,9 +194,9 @@ def test_a_line_that_is_being_written_is_not_read_yet(tmp_path: Path) -> None:
 
 def test_tensorboard_forgets_what_is_beyond_the_step(tmp_path: Path) -> None:
     for first, last, resume_step in ((1, 4, None), (3, 5, 2 * STEPS)):
-        sink: Sink = TensorBoardSink(tmp_path, resume_step)
+        sink: Listener = TensorBoardSink(tmp_path, resume_step)
         for update in range(first, last + 1):
-            sink.record(update * STEPS, fake_metrics(update))
+            sink.update(Update(update * STEPS, fake_metrics(update)))
         sink.close()
     events = EventAccumulator(str(tmp_path))
     events.Reload()
@@ -216,8 +216,8 @@ def test_wandb_gets_the_run_and_its_metrics(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "wandb.py").write_text(FAKE_WANDB, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
-    sink: Sink = WandbSink(tmp_path, "offline", "first run", {"seed": 1}, None)
-    sink.record(4096, {"loss/policy": 0.5})
+    sink: Listener = WandbSink(tmp_path, "offline", "first run", {"seed": 1}, None)
+    sink.update(Update(4096, {"loss/policy": 0.5}))
     sink.close()
     options, logged, end = map(json.loads, (tmp_path / "wandb.log").read_text().splitlines())
     assert options == {
@@ -236,5 +236,5 @@ def test_wandb_gets_the_run_and_its_metrics(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_missing_wandb_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ImportError, match=r"^run\.wandb is offline, .* pip install 'keisei\[wandb\]'$"):
+    with pytest.raises(ImportError, match=r"^run\.loggers has wandb, .* pip install 'keisei\[wandb\]'$"):
         WandbSink(tmp_path, "offline", "first", {}, None)

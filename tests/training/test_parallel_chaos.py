@@ -15,6 +15,8 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.ledger import Account
 
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
+
 TWO_WORKERS = [
     "training.parallel.enabled=true",
     "training.parallel.num_workers=2",
@@ -33,7 +35,7 @@ def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[st
         cwd=report.parent,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
     )
     return done, json.loads(report.read_text(encoding="utf-8"))

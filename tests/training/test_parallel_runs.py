@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sessions import TRAPPED, errors, fork_server_of, learner, members, output, train, wait_for, workers_of
+from sessions import (
+    PATIENCE,
+    TRAPPED,
+    errors,
+    fork_server_of,
+    learner,
+    members,
+    output,
+    train,
+    wait_for,
+    workers_of,
+)
 from training_runs import KEISEI, SMALL, assert_same, last, the_run
 
 from keisei.config.files import load_config
@@ -21,6 +32,8 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.runs.checkpoint import Checkpoint
 from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explanation, read_metrics
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]  # several whole runs, maybe on a busy machine
 
 PARALLEL = ["training.parallel.enabled=true", "training.parallel.num_workers=2"]
 # Everything of a run in some seconds, played by two workers with eight games each.
@@ -174,7 +187,7 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
                     time.sleep(0.01)
                 time.sleep(0.3)
             send(process.pid, signum)
-            assert process.wait(60) == 128 + signum, (output(tmp_path), errors(tmp_path))
+            assert process.wait(PATIENCE) == 128 + signum, (output(tmp_path), errors(tmp_path))
         assert f"stopped by {signum.name}; go on: keisei train --resume" in output(tmp_path)
         assert "Traceback" not in output(tmp_path) + errors(tmp_path)
         assert "died" not in output(tmp_path)
@@ -192,7 +205,7 @@ def test_a_second_signal_leaves_at_once_and_nobody_behind(tmp_path: Path) -> Non
         os.killpg(process.pid, signal.SIGINT)
         os.killpg(process.pid, signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
-        assert process.wait(10) in (130, 143)
+        assert process.wait(PATIENCE) in (130, 143)
     assert "a second one leaves at once" in output(tmp_path)
     assert "workers: " not in output(tmp_path)
     assert "Traceback" not in errors(tmp_path)
@@ -288,5 +301,11 @@ def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Pa
     assert "keisei: workers fail at their start: ZeroDivisionError: this worker cannot play" in complaint
     assert "the run is saved: keisei train --resume" in complaint
     assert last(the_run(tmp_path)).step == 0
+    log = (the_run(tmp_path) / "train.log").read_text(encoding="utf-8")
+    assert "Traceback (most recent call last):" in log
+    assert 'raise ZeroDivisionError("this worker cannot play")' in log
+    assert (
+        "  workers fail at their start: ZeroDivisionError: this worker cannot play; the run is saved" in log
+    )
     assert train("--resume", "latest", cwd=tmp_path) == 0, errors(tmp_path)
     assert last(the_run(tmp_path)).step == 2048

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from fake_run import STEPS, fake_metrics
+from fake_run import STEPS, fake_metrics, fake_parallel_metrics, fake_workers
 
 from keisei.config.files import load_config, to_yaml
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.results_store import StoredGame
 from keisei.evaluation.matches.tournament import Tournament
+from keisei.training.listener import Update
 from keisei.training.metrics import OPPONENTS, JsonlSink, MetricsError
 from keisei.training.plot import Run, plot_rating, plot_run, plot_runs
 
@@ -26,7 +27,7 @@ def a_run(path: Path, *updates: Mapping[str, float]) -> Path:
     path.mkdir()
     sink = JsonlSink(path / "metrics.jsonl", None)
     for index, metrics in enumerate(updates or map(fake_metrics, range(1, 61)), start=1):
-        sink.record(index * STEPS, metrics)
+        sink.update(Update(index * STEPS, metrics))
     sink.close()
     return path
 
@@ -66,6 +67,19 @@ def test_every_panel_has_its_curves(tmp_path: Path) -> None:
     ):
         assert word in written, word
     assert "nothing yet" not in written
+
+
+def test_a_run_with_workers_has_two_panels_more(tmp_path: Path) -> None:
+    rows = [fake_parallel_metrics(update, fake_workers(update, 2)) for update in range(1, 51)]
+    written = words(plot_run(a_run(tmp_path / "parallel", *rows), tmp_path / "parallel.svg"))
+    for word in ("seconds of an update: the learner", "collect", "all workers together", "transport"):
+        assert any(word in text for text in written), word
+    assert "nothing yet" not in written
+    serial = words(plot_run(a_run(tmp_path / "serial"), tmp_path / "serial.svg"))
+    assert not any("seconds of an update" in text for text in serial)
+    # Serial and parallel runs in one picture.
+    both = [tmp_path / "serial", tmp_path / "parallel"]
+    assert "transport" in words(plot_runs(both, tmp_path / "both.svg"))
 
 
 def test_a_run_without_games_and_evaluations_is_drawn(tmp_path: Path) -> None:

@@ -12,9 +12,18 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
 
-from keisei.runs.checkpoint import best_checkpoint, checkpoint_steps, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import (
+    best_checkpoint,
+    checkpoint_steps,
+    load_checkpoint,
+    mark_best,
+    save_checkpoint,
+)
+from keisei.runs.find import find_checkpoint
+from keisei.runs.load import load_network
 
 KILLS = 20
 
@@ -127,7 +136,7 @@ with StopRequest(lambda name: print("first", name, flush=True), lambda: print("l
     print("not reached", flush=True)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert (done.returncode, done.stdout) == (143, "first SIGINT\nleaving\n")
 
@@ -178,6 +187,14 @@ def test_a_safe_change_is_told(finished: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "changed: training.total_timesteps: 6144 -> 6400" in done.stdout
     assert metrics(copy)[-1]["step"] == 6400
+    began, *_, told, begun_again, change, end = (copy / "train.log").read_text(encoding="utf-8").splitlines()
+    for line in (began, begun_again):
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  run \S+, seed 1, ", line)
+    assert began.endswith("moves 0 to 6,144")
+    assert "trained on 6,144 moves" in told
+    assert begun_again.endswith("moves 6,144 to 6,400")
+    assert change.endswith("  changed: training.total_timesteps: 6144 -> 6400")
+    assert "trained on 6,400 moves" in end
 
 
 def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
@@ -185,7 +202,7 @@ def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
         tmp_path, resume=False, overrides=[*SMALL, "training.total_timesteps=1000000000", "run.name=one"]
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not list(tmp_path.glob("runs/one/checkpoints/step_*")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -220,7 +237,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
     training = ["train", "--config", "tiny", *SMALL, "training.total_timesteps=1024"]
     command = [sys.executable, "-c", limit, KEISEI, *training]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 1
     assert re.search(r"step_000000000512 cannot be written: .*; the run goes on", done.stdout)
     assert re.search(r"step_000000001024 cannot be written", done.stderr)
@@ -243,8 +260,65 @@ def test_to_go_on_from_an_older_checkpoint_sets_the_newer_ones_aside(finished: P
     assert [line["step"] for line in metrics(copy)] == [*range(256, 5376 + 1, 256)]
 
 
+@pytest.mark.parametrize("where", ["copy@5120", "latest@5120", "runs/copy@best"])
+def test_a_checkpoint_to_go_on_from_is_named_as_for_playing(
+    finished: Path, tmp_path: Path, where: str
+) -> None:
+    copy = copy_of(finished, tmp_path)
+    mark_best(copy / "checkpoints", 5120, 1.0)
+    done = keisei("train", "--resume", where, "training.total_timesteps=5376", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in metrics(copy)] == [*range(256, 5376 + 1, 256)]
+    assert len(list((copy / "set_aside").glob("*/step_*"))) == 2
+
+
+def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "checkpoints" / "step_000000006144", tmp_path / "alone")
+    done = keisei("train", "--resume", "alone", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "keisei: checkpoint alone lies in no run: expected one of a run\n"
+
+
+def of_an_earlier_version(run: Path) -> None:
+    """Rewrite a run's settings under the names that they had."""
+    file = run / "config.yaml"
+    text = file.read_text(encoding="utf-8")
+    text = text.replace(
+        "  numerics: float32\n", "  precision: float32\n  channels_last: 'off'\n  compile: 'off'\n"
+    )
+    text = text.replace("  loggers: []\n", "  tensorboard: false\n  wandb: 'off'\n")
+    text = text.replace(
+        "  schedule: cosine\n", "  learning_rate_schedule: cosine\n  entropy_schedule: cosine\n"
+    )
+    text = text.replace(
+        "  late_start_share:", "  late_start_pool: 512\n  late_start_plies: 12\n  late_start_share:"
+    )
+    file.write_text(text, encoding="utf-8")
+    older = yaml.safe_load(text)
+    assert {"precision", "channels_last", "compile", "tensorboard", "wandb"} <= set(older["run"])
+    newest = last(run)
+    save_checkpoint(run / "checkpoints", dataclasses.replace(newest, state={**newest.state, "config": older}))
+
+
+def test_a_run_of_an_earlier_version_goes_on_and_plays(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "today").mkdir()
+    (tmp_path / "older").mkdir()
+    today, older = copy_of(finished, tmp_path / "today"), copy_of(finished, tmp_path / "older")
+    of_an_earlier_version(older)
+    assert load_network(find_checkpoint(f"{older}@latest")).step == 6144
+    for run in (today, older):
+        done = keisei("train", "--resume", "latest", "--total-timesteps=6400", cwd=run.parents[1])
+        assert done.returncode == 0, done.stderr
+        changed = [line for line in done.stdout.splitlines() if "changed:" in line]
+        assert [line.partition("changed: ")[2] for line in changed] == [
+            "training.total_timesteps: 6144 -> 6400"
+        ]
+    assert metrics(older) == metrics(today)
+    assert_same(last(older), last(today))
+
+
 def test_wandb_that_is_missing_is_said_before_anything_is_written(tmp_path: Path) -> None:
-    done = keisei("train", "--config", "tiny", "run.wandb=offline", cwd=tmp_path)
+    done = keisei("train", "--config", "tiny", "run.loggers=[wandb-offline]", cwd=tmp_path)
     assert (done.returncode, not list(tmp_path.iterdir())) == (2, True)
     assert "pip install 'keisei[wandb]'" in done.stderr
 
@@ -295,11 +369,16 @@ def test_a_checkpoint_that_makes_no_sense_is_refused_by_name(
 def test_formats_can_be_changed_on_resume_and_are_kept_otherwise(finished: Path, tmp_path: Path) -> None:
     copy = copy_of(finished, tmp_path)
     done = keisei(
-        "train", "--resume", "latest", "run.channels_last=on", "training.total_timesteps=6400", cwd=tmp_path
+        "train",
+        "--resume",
+        "latest",
+        "run.numerics=float32+channels_last",
+        "training.total_timesteps=6400",
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     assert last(copy).state["numerics"]["channels_last"] is True
-    assert "channels_last: 'on'" in (copy / "config.yaml").read_text(encoding="utf-8")
+    assert "numerics: float32+channels_last" in (copy / "config.yaml").read_text(encoding="utf-8")
     done = keisei("train", "--resume", "latest", "training.total_timesteps=6656", cwd=tmp_path)
     assert last(copy).state["numerics"]["channels_last"] is True, done.stderr
 

@@ -22,9 +22,14 @@ def progress(*updates: dict[str, float], seconds: float = 2.0, step: int = 1024)
 def test_before_the_first_update_nothing_is_known() -> None:
     told = progress()
     assert told.history("loss/policy") == []
-    assert told.results().finished == 0
+    assert told.game_counts().finished == 0
     assert set(told.phases().values()) == {0.0}
-    for value in (told.last("loss/policy"), told.length(), told.remaining_seconds(), told.results().share(0)):
+    for value in (
+        told.last("loss/policy"),
+        told.length(),
+        told.remaining_seconds(),
+        told.game_counts().share(0),
+    ):
         assert math.isnan(value)
 
 
@@ -54,10 +59,10 @@ def test_a_finished_run_has_no_time_to_go() -> None:
 def test_results_are_those_of_the_window() -> None:
     old = {"games/finished": 50.0, "games/draws": 50.0, "games/by_repetition": 50.0}
     told = progress(old, *[GAMES | {"games/by_checkmate": 3.0}] * WINDOW)
-    results = told.results()
-    assert (results.black_wins, results.white_wins, results.draws) == (2 * WINDOW, WINDOW, WINDOW)
-    assert (results.reasons["checkmate"], results.reasons["repetition"]) == (3 * WINDOW, 0)
-    assert results.share(results.draws) == 0.25
+    counts = told.game_counts()
+    assert (counts.black_wins, counts.white_wins, counts.draws) == (2 * WINDOW, WINDOW, WINDOW)
+    assert (counts.reasons["checkmate"], counts.reasons["repetition"]) == (3 * WINDOW, 0)
+    assert counts.share(counts.draws) == 0.25
     assert told.draw_rates() == [1.0] + [0.25] * WINDOW
 
 

@@ -17,13 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> None:
-    done = keisei("train", "--config", "tiny", "run.name=first", "run.tensorboard=true", cwd=tmp_path)
+    done = keisei("train", "--config", "tiny", "run.name=first", "run.loggers=[tensorboard]", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     run = tmp_path / "runs" / "first"
     assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["model"]["channels"] == 8
     again = load_config(run / "config.yaml")
-    assert again == load_config("tiny", ["run.name=first", "run.tensorboard=true"])
+    assert again == load_config("tiny", ["run.name=first", "run.loggers=[tensorboard]"])
     described = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert described["seed"] == 1
     assert list((run / "tensorboard").iterdir())

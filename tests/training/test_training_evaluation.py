@@ -38,7 +38,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
-    train(folder, [*TRAINING, *EVALUATION, "run.tensorboard=true"])
+    train(folder, [*TRAINING, *EVALUATION, "run.loggers=[tensorboard]"])
     return the_run(folder)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from keisei.config.files import load_config
 from keisei.runs.checkpoint import Checkpoint, newest_checkpoint
+from keisei.runs.find import find_run
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 
@@ -21,7 +22,7 @@ SMALL = [
     "training.steps_per_epoch=256",
     "training.minibatch_size=64",
     "training.material_reward=0.01",
-    "training.entropy_schedule=cosine",
+    "training.schedule=cosine",
     "env.max_moves=200",
     "env.random_plies=150",
     "env.late_start_share=0.5",
@@ -35,7 +36,7 @@ SMALL = [
 
 
 def keisei(
-    *arguments: str, cwd: Path, timeout: float = 120, **options: Any
+    *arguments: str, cwd: Path, timeout: float = 240, **options: Any
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end."""
     return subprocess.run(
@@ -49,9 +50,9 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
     os.chdir(folder)
     with open("out.txt", "a", encoding="utf-8") as sys.stdout:
         if resume:
-            code = run.resume("latest", None, overrides, ["test"])
+            code = run.resume_run(find_run("latest", None, overrides), None, overrides, ["test"]).exit_code
         else:
-            code = run.begin(load_config("tiny", overrides), ["test"])
+            code = run.begin_run(load_config("tiny", overrides), ["test"]).exit_code
         sys.stdout.flush()
     os._exit(code)
 

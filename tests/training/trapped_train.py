@@ -13,7 +13,7 @@ from typing import Any
 
 from keisei.cli import main
 from keisei.core.ppo_agent import PPOAgent
-from keisei.training import run
+from keisei.training import collector
 from keisei.training.parallel import model_sync
 from keisei.training.parallel.communication import WorkerCommunicator
 from keisei.training.parallel.parallel_manager import ParallelManager
@@ -73,7 +73,7 @@ def lay(kind: str, number: int) -> None:
     elif kind == "stopped worker":
         trap(WorkerCommunicator, "take_segment", number, stop_a_worker_and_die)
     elif kind == "failing workers":
-        run.ParallelManager = Failing  # type: ignore[attr-defined]
+        collector.ParallelManager = Failing  # type: ignore[attr-defined]
     else:
         raise ValueError(f"trap {kind!r} is not known")
 

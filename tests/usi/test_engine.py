@@ -1,4 +1,4 @@
-"""Conversations with a real engine in a process of its own, and a small network."""
+"""Conversations with a real engine in its own process, and a small network."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ LATE = 5.0  # seconds that a busy machine may add; what is tested is that the en
 
 
 def legal(position: str, answer: str) -> bool:
-    """Whether a bestmove line has a legal move, and a legal reply to ponder on if any."""
+    """Return whether a bestmove line has a legal move, and a legal reply to ponder on, if any."""
     words = answer.split()
     start, _, moves = position.removeprefix("sfen ").partition(" moves ")
     game = ShogiGame(None if start == "startpos" else start, max_moves=None)
@@ -40,7 +40,7 @@ def legal(position: str, answer: str) -> bool:
 
 
 def fields(info: str) -> dict[str, str]:
-    """The words of an info line with their values."""
+    """Return the words of an info line with their values."""
     head, _, pv = info.removeprefix("info ").partition(" pv ")
     words = head.replace("score ", "").split()
     return dict(zip(words[::2], words[1::2], strict=True)) | {"pv": pv}
@@ -61,7 +61,7 @@ def test_usi_is_answered_before_torch_is_loaded_and_quit_meanwhile(checkpoint: P
         engine.say("isready")
         time.sleep(0.3)
         engine.say("quit")
-        assert engine.end(close=False) == (0, [], "")  # it has not waited for the network
+        assert engine.end(close=False) == (0, [], "")  # it did not wait for the network
 
 
 def test_what_a_library_prints_is_not_taken_for_an_answer(checkpoint: Path) -> None:
@@ -350,7 +350,7 @@ def test_what_must_wait_for_the_answer_is_refused_while_thinking(engine: Convers
     before = engine.state()
     engine.say("go infinite", line)
     said = [text for text in engine.ready() if text.startswith("info string")]
-    assert said == [f"info string error {line.split()[0]} while thinking: expected stop before it"]
+    assert said == [f"info string error {line.split()[0]} while thinking: expected stop first"]
     assert legal("startpos", engine.bestmove("stop"))
     assert engine.state() == before
     assert engine.ready() == []
@@ -580,6 +580,6 @@ def test_a_gui_that_is_gone_ends_it_quietly(checkpoint: Path) -> None:
         assert answers.readline() == b"readyok\n"
         assert answers.readline().startswith(b"info ")
         answers.close()
-        assert process.wait(PATIENCE) == 0  # it is still being listened to: the next answer ends it
+        assert process.wait(PATIENCE) == 0  # its output is still read: the next answer ends it
         assert process.stderr is not None
         assert process.stderr.read() == b""

@@ -35,7 +35,7 @@ def run(thinker: Thinker) -> Run:
         save: Path | None = None,
         max_moves: int = 512,
     ) -> tuple[int, list[str], ShogiGame]:
-        """Play a game by what is typed; return the exit code, what was shown, and the game."""
+        """Play a game from typed lines; return the exit code, what was shown, and the game."""
         waiting, shown = list(typed), []
 
         def ask(prompt: str) -> str:
@@ -82,12 +82,12 @@ def test_mistakes_are_explained_and_the_person_asked_again(run: Run) -> None:
         "expected a move such as 7g7f or P*5e, or help; given 'hello'",
         "P*5e is illegal: you have no P in hand",
         "expected save FILE, a .kif, .csa or .usi",
-        "there is no move of yours to take back",
+        "you have no move to take back",
         "cannot save to a.txt: expected .kif, .kifu, .csa, .usi",
     ):
         assert text in shown
     assert any("cannot declare" in text for text in shown)
-    assert any("there is no directory nowhere" in text for text in shown)
+    assert any("no directory nowhere" in text for text in shown)
     assert shown.count("black, move 1: ") == 10
 
 
@@ -150,7 +150,7 @@ def test_at_the_end_the_person_is_asked_where_to_save(run: Run, tmp_path: Path) 
     assert not any("moves:" in text for text in shown)
     code, shown, game = run("7g7f", "quit", str(path))
     assert code == 2
-    assert f"not saved: cannot save to {path}: it exists already" in shown
+    assert f"not saved: cannot save to {path}: it already exists" in shown
     assert shown[-1].endswith(f"position startpos moves 7g7f {game.history[1]}")
 
 
@@ -185,7 +185,7 @@ def test_handicaps_and_positions() -> None:
         ({"visits": -1}, "visits is -1, expected 0 or more"),
         ({"sfen": "nonsense"}, "bad sfen 'nonsense'"),
         ({"save": Path("game.txt")}, "cannot save to game.txt: expected .kif"),
-        ({"save": Path("nowhere/game.kif")}, "cannot save to nowhere/game.kif: there is no directory"),
+        ({"save": Path("nowhere/game.kif")}, "cannot save to nowhere/game.kif: no directory"),
         ({"declaration": "99"}, "declaration is '99', expected '27', '24', 'try' or 'off'"),
         ({}, "no checkpoint at nowhere"),
     ],
@@ -210,7 +210,7 @@ def test_ctrl_c_saves_the_game_and_leaves_without_a_traceback(checkpoint: Path, 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Who started the tests may have told its children to ignore it.
+        # The process that started the tests may have set its children to ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:

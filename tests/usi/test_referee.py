@@ -1,8 +1,8 @@
 """Games against another engine under a referee that is not ours: cshogi's command line, a separate process.
 
-cshogi is under the GPL, so it is no dependency: KEISEI_REFEREE names a Python that has it (pip install
-cshogi==1.1.0), otherwise the one that runs the tests is tried. The opponent is fairy-stockfish. Not with
---ponder: that referee may send `go ponder` after `gameover`, and then waits forever.
+cshogi is under the GPL, so it is not a dependency: KEISEI_REFEREE names a Python that has it (pip install
+cshogi==1.1.0), otherwise the one that runs the tests is tried. The opponent is fairy-stockfish. --ponder is
+not used: that referee may send `go ponder` after `gameover`, and then waits forever.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ needs_opponent = pytest.mark.skipif(OPPONENT is None, reason="fairy-stockfish is
 
 
 def play(folder: Path, checkpoint: Path, games: int, *limits: str) -> None:
-    """Play games with clocks that the referee watches, and check that none of them was lost by a fault."""
+    """Play games on the referee's clocks, and check that none was lost by a fault."""
     engine = folder / "engine"
     engine.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m keisei.usi.main '{checkpoint}'\n")
     engine.chmod(0o755)

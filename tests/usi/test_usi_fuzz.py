@@ -1,4 +1,4 @@
-"""Thousands of right, wrong and broken lines to one engine, which must answer as the model says."""
+"""Thousands of valid, invalid and broken lines to one engine, which must answer as the model says."""
 
 import random
 from pathlib import Path
@@ -65,7 +65,7 @@ JUNK = [
 
 
 class Fuzzer:
-    """Makes lines: valid ones, nearly valid ones, and noise."""
+    """A generator of lines: valid ones, nearly valid ones, and noise."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -133,7 +133,7 @@ ANSWERS = ("error", "usiok", "readyok", "bestmove", "checkmate")
 
 
 def hear(engine: Conversation, expected: list[str]) -> None:
-    """Hear as many answers as are expected, and compare them."""
+    """Read as many answers as are expected, and compare them."""
     heard: list[str] = []
     while len(heard) < len(expected):
         line, _ = engine.hear()
@@ -147,7 +147,7 @@ def hear(engine: Conversation, expected: list[str]) -> None:
 
 
 def converse(engine: Conversation, fuzzer: Fuzzer, lines: int) -> None:
-    """Say so many lines, and compare answers and state with the model's all along."""
+    """Send this many lines, comparing answers and state with the model's all along."""
     answers = dict.fromkeys(ANSWERS, 0)
     model = Model(STARTS)
     expected: list[str] = []

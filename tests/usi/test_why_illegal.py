@@ -34,7 +34,7 @@ ILLEGAL = [
 
 
 def turned(text: str) -> str:
-    """The squares in a text as the other side sees them."""
+    """Return a text with its squares as the other side sees them."""
     return re.sub("[1-9][a-i]", lambda square: flip_usi(f"P*{square[0]}")[2:], text)
 
 

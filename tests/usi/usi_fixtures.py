@@ -1,4 +1,4 @@
-"""A small network and an engine that is ready, for the test modules that name this as a plugin."""
+"""A small network and a ready engine, for the test modules that name this as a plugin."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def _engine(checkpoint: Path) -> Iterator[Conversation]:
 
 @pytest.fixture
 def engine(_engine: Conversation) -> Conversation:
-    """An engine that is ready, in the start position, with its defaults."""
+    """A ready engine in the start position, with its defaults."""
     _engine.say(
         "gameover draw", *(f"setoption name {name} value {value}" for name, value in DEFAULTS.items())
     )

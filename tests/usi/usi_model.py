@@ -1,7 +1,7 @@
-"""What the engine should make of any line, written a second time and apart from it.
+"""A model of how the engine should treat any line, written independently of it.
 
-Position and options after each line, and whether it is an error. Moves are judged by the reference of the
-rules, not by the engine's own.
+It knows position and options after each line, and whether the line is an error. Moves are judged by the
+reference rules, not by the engine's own.
 """
 
 import re
@@ -39,7 +39,7 @@ LEAST = {"btime": -(10**12), "wtime": -(10**12), "nodes": 1, "depth": 1}
 NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes", "depth")
 
 
-class Wrong(Exception):  # noqa: N818  (a verdict, no error of the tests)
+class Wrong(Exception):  # noqa: N818  (a verdict, not a test error)
     """The line is an error."""
 
 
@@ -60,9 +60,9 @@ def _text(position: Position, number: int) -> str:
 
 @dataclass
 class Model:
-    """The state of an engine. held: what it thinks about until it is released, infinite, ponder or nothing.
+    """The state of an engine. held: why it holds back its answer: infinite, ponder or nothing.
 
-    starts: the SFENs that are known to be valid; others are not judged, `judges` says so.
+    starts: the SFENs known to be valid; others are not judged, see `judges`.
     """
 
     starts: list[str]
@@ -71,7 +71,7 @@ class Model:
     held: str = ""
 
     def judges(self, text: str) -> bool:
-        """Whether the model knows what to expect: not of every SFEN, and not after quit."""
+        """Return whether the model knows what to expect: not for every SFEN, and not after quit."""
         words = text.split()
         if words[:2] == ["position", "sfen"]:
             cut = words.index("moves") if "moves" in words else len(words)

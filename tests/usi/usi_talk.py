@@ -19,7 +19,7 @@ PATIENCE = 60.0
 class Conversation:
     """An engine's process, what it has said, and when.
 
-    wait: returns its exit code when it has ended, None if it does not within so many seconds.
+    wait: returns its exit code, None if it does not exit within this many seconds.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Conversation:
         self.stdin.flush()
 
     def hear(self, patience: float = PATIENCE) -> tuple[str, float]:
-        """Return the next line, empty at the end, and when it came."""
+        """Return the next line, empty at the end, and its time of arrival."""
         line, at = self._lines.get(timeout=patience)
         assert line.endswith(b"\n") or not line, f"not a whole line: {line!r}"
         return line.decode("ascii").removesuffix("\n"), at
@@ -66,7 +66,7 @@ class Conversation:
         return self.until_timed(word)[0]
 
     def until_timed(self, word: str) -> tuple[list[str], float]:
-        """Return the lines up to the first one that begins with this word, and when that came."""
+        """Return the lines up to the first one that begins with this word, and its time of arrival."""
         lines: list[str] = []
         while True:
             line, at = self.hear()
@@ -76,7 +76,7 @@ class Conversation:
                 return lines, at
 
     def ask(self, line: str, word: str) -> list[str]:
-        """Say a line and return the answer up to the line that begins with a word."""
+        """Send a line and return the answer up to the line that begins with this word."""
         self.say(line)
         return self.until(word)
 
@@ -99,7 +99,7 @@ class Conversation:
         return sfen, dict(pair.split("=", 1) for pair in options.split())
 
     def end(self, *, close: bool = True) -> tuple[int | None, list[str], str]:
-        """Return exit code, the lines that were not heard yet, and standard error."""
+        """Return the exit code, the unread lines, and standard error."""
         if close:
             self.stdin.close()
         code = self._wait(PATIENCE)

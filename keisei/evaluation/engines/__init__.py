@@ -1,1 +1,1 @@
-"""USI engines of other programs: their processes, options and limits."""
+"""External USI engines: their processes, options and limits."""

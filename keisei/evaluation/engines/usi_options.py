@@ -1,11 +1,11 @@
-"""The options that a USI engine announces, and whether it can be set as one wishes."""
+"""The options that a USI engine announces, and the check of requested values."""
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# Every engine has these, so says the protocol, whether it announces them or not.
+# By the protocol every engine has these, announced or not.
 _IMPLIED = ("USI_Ponder", "USI_Hash")
 
 
@@ -21,7 +21,7 @@ class UsiOption:
 
 
 def read_option(line: str) -> UsiOption | None:
-    """Return what an `option name … type …` line announces, None if it cannot be read."""
+    """Return the option that an `option name … type …` line announces, None if malformed."""
     found = re.fullmatch(r"option\s+name\s+(.+?)\s+type\s+(\S+)(.*)", line)
     if found is None:
         return None
@@ -42,7 +42,7 @@ def setoption_lines(wanted: Mapping[str, str], announced: Iterable[UsiOption]) -
     for name, value in wanted.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise ValueError(f"there is no option {name!r}; the nearest is {near!r}")
+            raise ValueError(f"unknown option {name!r}; the closest is {near!r}")
         option = known[name]
         _check(option, value)
         if option.kind == "button":
@@ -57,7 +57,7 @@ def _check(option: UsiOption, value: str) -> None:
     if option.kind == "check" and value not in ("true", "false"):
         expected = "true or false"
     elif option.kind == "button" and value:
-        expected = "nothing: it is a button"
+        expected = "no value: it is a button"
     elif option.kind == "combo" and value not in option.choices:
         expected = f"one of {', '.join(option.choices)}"
     elif option.kind == "spin":

@@ -1,12 +1,12 @@
-"""USI engines as processes: started, asked, listened to within limits, and ended with all their children.
+"""USI engines as processes: started, queried within time limits, and ended with all their children.
 
-In: a command line, lines to send, the word that begins the awaited answer, and how long to wait for it.
-Out: that answer, or an EngineError that says what went wrong. Many engines are listened to at once: while one
-is waited for, none of the others is held up by a full pipe. An engine that failed is killed, and not asked
-again. Whatever an engine does, no wait outlasts its limit, and little of its output is kept.
+Input: a command line, lines to send, the first word of the expected answer, and how long to wait for it.
+Output: that answer, or an EngineError that says what went wrong. All engines are read at once, so that none
+is blocked by a full pipe while another is slow. An engine that failed is killed and not used again. Whatever
+an engine does, no wait outlasts its limit, and little of its output is kept.
 
-An engine has its own session, so that Ctrl-C does not reach it. If this process dies, the engine reads the
-end of its input, which ends those that heed it. Needs Linux.
+Each engine has its own session, so that Ctrl-C does not reach it. If this process dies, the engine sees the
+end of its input, on which well-behaved engines exit. Needs Linux.
 """
 
 import contextlib
@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO
 
+from keisei.errors import UserError
+
 DEFAULT_MEMORY_BYTES = 4 << 30
 START_SECONDS = 30.0  # some read hundreds of megabytes first
 QUIT_SECONDS = 0.5
@@ -32,12 +34,12 @@ _CHUNK_BYTES = 1 << 16
 _DRAIN_CHUNKS = 16  # more than a pipe holds
 _ERROR_LINES = 5
 _ERROR_BYTES = 300
-_POLL_SECONDS = 0.05  # only how soon an exit is noticed where a child of the engine keeps its output open
-_EXIT_SECONDS = 0.5  # between the end of the output and that of the process
+_POLL_SECONDS = 0.05  # how soon an exit is noticed if a child of the engine keeps its output open
+_EXIT_SECONDS = 0.5  # between the end of the output and the exit
 
 
 class Fault(StrEnum):
-    """What kind of failure an EngineError is."""
+    """The kind of failure in an EngineError."""
 
     START = "did not start"
     CRASH = "crashed"
@@ -45,8 +47,8 @@ class Fault(StrEnum):
     PROTOCOL = "protocol"
 
 
-class EngineError(Exception):
-    """An engine did not do what it should; the message names it. fault: of what kind that is."""
+class EngineError(UserError):
+    """A failure of an engine, which the message names. fault: its kind."""
 
     def __init__(self, fault: Fault, message: str) -> None:
         super().__init__(message)
@@ -54,11 +56,11 @@ class EngineError(Exception):
 
 
 class UsiProcess:
-    """A running program that is about to speak USI; `exchange` talks to it.
+    """A running program that speaks USI; `exchange` talks to it.
 
-    name: what messages call it. command: the program, looked for in PATH, and its arguments, without a shell.
-    memory_bytes: the most address space that it, and each of its children, may take, or None. Programs that
-    reserve much more than they use, such as those on a GPU or a Java machine, need None.
+    name: for messages. command: the program, looked up in PATH, and its arguments, without a shell.
+    memory_bytes: the address space limit for it and for each of its children, or None. Programs that reserve
+    much more than they use, such as on a GPU or a Java VM, need None.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class UsiProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process, and of its process group."""
+        """The id of the process and of its process group."""
         return self._process.pid
 
     @property
@@ -91,22 +93,22 @@ class UsiProcess:
         return self._process.stdout is None or self._process.stdout.closed
 
     def tell(self, line: str) -> None:
-        """Send a line that has no answer. If the engine does not take it, the next exchange finds out why."""
+        """Send a line that needs no answer. If that fails, the next exchange reports why."""
         with contextlib.suppress(OSError):
             os.write(self._streams()[0].fileno(), f"{line}\n".encode())
 
     def kill(self) -> None:
-        """End the process and its children at once, and forget it."""
-        # Until it is waited for, its number cannot become another process group's.
+        """Kill the process and its children at once, and close its pipes."""
+        # Until the process is reaped, its id cannot become another process group's.
         if self._process.returncode is None:
             _signal_group(self.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):  # in the kernel; it ends when it comes back
+            with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel; ends when it returns
                 self._process.wait(5)
         for stream in self._streams():
             stream.close()
 
     def close(self) -> None:
-        """Ask it to quit, insist after half a second, and again."""
+        """Ask it to quit, terminate it after half a second, and kill it after another."""
         close_all([self])
 
     def _streams(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
@@ -117,18 +119,18 @@ class UsiProcess:
         return process.stdin, process.stdout, process.stderr
 
     def _limit_memory(self, memory_bytes: int) -> None:
-        # The program has just begun. To set it earlier would take Python after a fork, unsafe beside threads.
+        # The program has just started. Any earlier would mean Python after a fork, unsafe with threads.
         try:
             _, most = resource.prlimit(self.pid, resource.RLIMIT_AS)
             limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
             resource.prlimit(self.pid, resource.RLIMIT_AS, (limit, limit))
-        except OSError as error:  # of another user, by a set-user-id program
+        except OSError as error:  # a set-user-id program runs as another user
             self.kill()
             reason = f"{self.name} did not start: its memory cannot be limited: {error.strerror}"
             raise EngineError(Fault.START, reason) from error
 
     def _ended(self) -> str | None:
-        """Return how the process ended, such as SIGSEGV, and None while it runs; it is not waited for."""
+        """Return how the process ended, such as SIGSEGV, None while it runs; it is not reaped."""
         info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if info is None:
             return None
@@ -145,17 +147,17 @@ class UsiProcess:
         self._tail = rest[:_ERROR_BYTES]
 
     def _last_error(self) -> str:
-        """Return what it said last on stderr, in words to append to a message."""
+        """Return its last words on stderr, to append to a message."""
         last = bytes(self._tail).strip() or (self._errors[-1].strip() if self._errors else b"")
         return f"; it last said: {last.decode(errors='replace')}" if last else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Lines to send to an engine, and the answer that is awaited.
+    """Lines to send to an engine, and the answer to wait for.
 
-    until: the word that begins the awaited line. seconds: the time that the engine has for it.
-    keep: words that begin other lines which are wanted too.
+    until: the first word of that answer. seconds: the time limit for it. keep: first words of other lines to
+    return.
     """
 
     process: UsiProcess
@@ -167,7 +169,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an engine answered. line: the awaited one. kept: others that were wanted. seconds: taken."""
+    """An engine's answer. line: the expected one. kept: others that were requested. seconds: time taken."""
 
     line: str
     kept: tuple[str, ...]
@@ -175,7 +177,7 @@ class Reply:
 
 
 def exchange(requests: Sequence[Request]) -> list[Reply | EngineError]:
-    """Send to all engines at once; return the answer or the failure of each. Those that failed are killed."""
+    """Send all requests at once; return each engine's answer or failure. Engines that failed are killed."""
     talks = [_Talk(request) for request in requests]
     try:
         with selectors.DefaultSelector() as selector:
@@ -185,11 +187,11 @@ def exchange(requests: Sequence[Request]) -> list[Reply | EngineError]:
                 wait = min(talk.deadline for talk in open_talks) - time.monotonic()
                 for key, _ in selector.select(min(max(wait, 0.0), _POLL_SECONDS)):
                     talk, handle = key.data
-                    if talk.result is None:  # an event before this one may have been the end
+                    if talk.result is None:  # an earlier event may have ended it
                         handle()
                 for talk in open_talks:
                     talk.check()
-    except BaseException:  # an engine in the middle of a thought would give its answer to the next question
+    except BaseException:  # an engine that is still thinking would give this answer to the next question
         for talk in talks:
             talk.process.kill()
         raise
@@ -203,7 +205,7 @@ def exchange(requests: Sequence[Request]) -> list[Reply | EngineError]:
 
 
 def close_all(processes: Iterable[UsiProcess]) -> None:
-    """Ask these engines to quit, terminate those that run on for half a second, and kill what is left."""
+    """Ask these engines to quit, terminate those still running after half a second, and kill the rest."""
     running = [process for process in processes if not process.closed]
     for process in running:
         process.tell("quit")
@@ -218,7 +220,7 @@ def close_all(processes: Iterable[UsiProcess]) -> None:
 
 
 class _Talk:
-    """One request on its way; `result` is there when it is over."""
+    """A request in progress; `result` is set when it is done."""
 
     def __init__(self, request: Request) -> None:
         self.process = request.process
@@ -233,12 +235,12 @@ class _Talk:
         self._closed_what = ""
 
     def begin(self, selector: selectors.BaseSelector) -> None:
-        """Forget what the engine said unasked, and begin to send."""
+        """Drop unsolicited output and start to send."""
         self._selector = selector
         self._asked = time.monotonic()
         self.deadline = self._asked + self._request.seconds
         if self.process.closed:
-            self._fail(Fault.CRASH, "is not running any more")
+            self._fail(Fault.CRASH, "is no longer running")
             return
         stdin, stdout, stderr = self.process._streams()
         for _ in range(_DRAIN_CHUNKS):
@@ -250,7 +252,7 @@ class _Talk:
         selector.register(stderr, selectors.EVENT_READ, (self, self._read_errors))
 
     def check(self) -> None:
-        """Notice that the engine has ended, or that its time is over."""
+        """Notice an exit or a timeout."""
         if self.result is not None:
             return
         ended = self.process._ended()
@@ -297,7 +299,7 @@ class _Talk:
             self.process._read_errors(chunk)
 
     def _hear_the_rest(self) -> None:
-        """Read what an engine that has ended left in its pipes; its children may go on writing."""
+        """Read what an exited engine left in its pipes; its children may still be writing."""
         _, stdout, stderr = self.process._streams()
         for _ in range(_DRAIN_CHUNKS):
             if self.result is None and (chunk := _read(stdout)):
@@ -342,7 +344,7 @@ class _Talk:
 
 
 def _read(stream: IO[bytes]) -> bytes | None:
-    """Return what there is to read, b"" at the end, None if there is nothing now."""
+    """Return the available bytes, b"" at the end of file, None if there are none yet."""
     try:
         return os.read(stream.fileno(), _CHUNK_BYTES)
     except BlockingIOError:

@@ -1,11 +1,11 @@
-"""What is to be known of a USI engine before it can play, and how that is written on the command line.
+"""The specification of a USI engine, and its syntax on the command line.
 
     usi:fairy-stockfish;depth=1;Skill Level=-20;name=fsf-s-20-d1
 
-After the command, which is split as a shell would, come parts key=value. These keys are Keisei's own, in
-lower case: nodes, depth, byoyomi and movetime (milliseconds), of which there must be one; name; processes,
-how many games it plays at once; memory, such as 512M, 2G or none; start and move, seconds. All others are
-options of the engine. Nothing can contain a semicolon.
+After the command, which is split as by a shell, come key=value parts. Keisei's own keys are lower case:
+exactly one of nodes, depth, byoyomi and movetime (milliseconds); name; processes, the number of games at
+once; memory, such as 512M, 2G or none; start and move, in seconds. All other keys are engine options. Keys
+and values cannot contain a semicolon.
 """
 
 import math
@@ -19,7 +19,7 @@ from typing import Any
 
 from keisei.evaluation.engines.usi_process import DEFAULT_MEMORY_BYTES, START_SECONDS
 
-MARGIN_SECONDS = 1.0  # what an engine may take beyond byoyomi or movetime before it has lost on time
+MARGIN_SECONDS = 1.0  # what an engine may take beyond byoyomi or movetime before it loses on time
 UNTIMED_SECONDS = 60.0  # what it may take for a fixed number of nodes or a fixed depth
 
 _PREFIX = "usi:"
@@ -27,7 +27,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class LimitKind(StrEnum):
-    """What an engine is given for a move."""
+    """The kind of limit on a move."""
 
     NODES = "nodes"
     DEPTH = "depth"
@@ -37,7 +37,7 @@ class LimitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much an engine may search for a move: nodes, plies, or milliseconds."""
+    """An engine's limit per move: nodes, plies or milliseconds."""
 
     kind: LimitKind
     amount: int
@@ -48,12 +48,12 @@ class Limit:
 
     @property
     def timed(self) -> bool:
-        """Whether the amount is milliseconds."""
+        """Whether the amount is in milliseconds."""
         return self.kind in (LimitKind.BYOYOMI, LimitKind.MOVETIME)
 
     @property
     def go(self) -> str:
-        """The command that lets an engine think."""
+        """The command that starts a search."""
         if self.kind is LimitKind.BYOYOMI:
             return f"go btime 0 wtime 0 byoyomi {self.amount}"
         return f"go {self.kind} {self.amount}"
@@ -61,12 +61,12 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class UsiEngineSpec:
-    """An engine, and how it plays.
+    """An engine and how it plays.
 
-    command: the program and its arguments. options: what is set before the first game.
-    start_seconds: the most that it may take to answer usi, and again isready. move_seconds: the most for a
-    move; None is MARGIN_SECONDS more than the limit says, and UNTIMED_SECONDS for nodes and depth.
-    memory_bytes: the most address space of a process, or None. processes: games played at once, one in each.
+    command: the program and its arguments. options: set before the first game. start_seconds: the time limit
+    for answering usi, and again for isready. move_seconds: the time limit per move; None is MARGIN_SECONDS
+    beyond a timed limit, and UNTIMED_SECONDS for nodes and depth. memory_bytes: the address space limit of a
+    process, or None. processes: games played at once, one per process.
     """
 
     name: str
@@ -96,7 +96,7 @@ class UsiEngineSpec:
             least = self.limit.amount / 1000
             if self.move_seconds < least:
                 raise ValueError(
-                    f"move is {self.move_seconds:g} seconds, expected the {least:g} of {self.limit.kind}"
+                    f"move is {self.move_seconds:g} seconds, expected at least {least:g} ({self.limit.kind})"
                 )
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise ValueError(f"memory is {self.memory_bytes} bytes, expected at least 1")
@@ -105,7 +105,7 @@ class UsiEngineSpec:
 
     @property
     def answer_seconds(self) -> float:
-        """The time after which an engine has lost."""
+        """The time after which an engine loses the game."""
         if self.move_seconds is not None:
             return self.move_seconds
         return self.limit.amount / 1000 + MARGIN_SECONDS if self.limit.timed else UNTIMED_SECONDS
@@ -137,21 +137,21 @@ def parse_spec(text: str) -> UsiEngineSpec:
 
 
 def _split(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the command and the parts after it by key."""
+    """Return the command, and the parts after it by key."""
     if not text.startswith(_PREFIX):
-        raise ValueError(f"{text!r} is no USI engine, expected {_PREFIX}COMMAND;KEY=VALUE…")
+        raise ValueError(f"{text!r} is not a USI engine, expected {_PREFIX}COMMAND;KEY=VALUE…")
     first, *rest = text.removeprefix(_PREFIX).split(";")
     try:
         command = tuple(shlex.split(first))
     except ValueError as error:
-        raise ValueError(f"the command {first!r} cannot be read: {str(error).lower()}") from error
+        raise ValueError(f"cannot parse the command {first!r}: {str(error).lower()}") from error
     if not command:
         raise ValueError(f"{text!r} has no command, expected {_PREFIX}COMMAND;KEY=VALUE…")
     parts: dict[str, str] = {}
     for part in rest:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not key or not equals:
-            raise ValueError(f"{part!r} in {text!r} cannot be read, expected KEY=VALUE")
+            raise ValueError(f"cannot parse {part!r} in {text!r}, expected KEY=VALUE")
         if key in parts:
             raise ValueError(f"{text!r} has {key} twice")
         parts[key] = value

@@ -1,4 +1,4 @@
-"""Starting USI engines: usi, the options, isready. Several start at the same time."""
+"""Startup of USI engines: usi, options, isready. Several start at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from keisei.evaluation.engines.usi_spec import UsiEngineSpec
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A process that is ready for a game. engine: what it calls itself."""
+    """A process ready for a game. engine: what it calls itself."""
 
     process: UsiProcess
     engine: str
 
 
 def start_engines(spec: UsiEngineSpec, count: int) -> list[Started | EngineError]:
-    """Start so many processes of an engine and return each when it is ready, or why it is not."""
+    """Start `count` processes of an engine; return each once it is ready, or its error."""
     processes = [_launched(spec) for _ in range(count)]
     try:
         hellos = _exchange([_hello(process, spec) for process in processes])
@@ -75,6 +75,6 @@ def _result(
 
 
 def _exchange(requests: Sequence[Request | EngineError]) -> list[Reply | EngineError]:
-    """Return the answers, and what has already failed as it is."""
+    """Return the answers; earlier errors are passed through."""
     replies = iter(exchange([each for each in requests if isinstance(each, Request)]))
     return [each if isinstance(each, EngineError) else next(replies) for each in requests]

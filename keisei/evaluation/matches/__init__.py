@@ -1,1 +1,1 @@
-"""Matches between two players, their results on disk, and tournaments made of them."""
+"""Matches between two players, their results on disk, and tournaments."""

@@ -1,4 +1,4 @@
-"""The games of a match as files: all in one CSA file, and as USI lines; a pair is there once it is over."""
+"""The games of a match on disk: a CSA file and a file of USI lines, to which each finished pair is added."""
 
 import hashlib
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 from keisei.evaluation.matches.match import PlayedGame
 from keisei.shogi import write_csa_games, write_usi
 
-_NAME_BYTES = 100  # of each player; a file's name may have 255
+_NAME_BYTES = 100  # per player; a file name may have 255
 
 
 class GameFiles:
-    """NAME.csa, games separated by a line with a slash, and NAME.usi, a game on each line, in the same order.
+    """NAME.csa, games separated by slash lines, and NAME.usi, one game per line, in the same order.
 
-    names: of the two players. key: what tells the match from all others, of these or of other players with
-    the same names. A match that goes on later is appended to its files.
+    names: the two players'. key: what distinguishes the match from all others, including those of players
+    with the same names. A resumed match is appended to its files.
     """
 
     def __init__(self, directory: Path, names: Sequence[str], key: str) -> None:
@@ -24,14 +24,14 @@ class GameFiles:
         stem = f"{'_vs_'.join(map(_for_file, names))}-{digest}"
         self.csa = directory / f"{stem}.csa"
         self.usi = directory / f"{stem}.usi"
-        self._sizes: tuple[int, int] | None = None  # as this process has left them
+        self._sizes: tuple[int, int] | None = None  # as this process left them
 
     def add(self, games: Sequence[PlayedGame], earlier: Callable[[], int]) -> None:
-        """Append games that are over.
+        """Append finished games.
 
-        earlier: how many games the files should have. What they have beyond was written by a process that
-        died before the games counted, perhaps in the middle of a line. It is removed: the games were, or will
-        be, played again.
+        earlier: returns how many games the files should hold. Anything beyond was written by a process that
+        died before the games counted, perhaps in mid-line. It is removed: those games were, or will be,
+        played again.
         """
         if self._sizes != self._measured():
             _cut(self.csa, b"\n/\n", earlier())
@@ -55,14 +55,14 @@ def _size(path: Path) -> int:
 
 
 def _cut(path: Path, separator: bytes, games: int) -> None:
-    """Shorten a file to whole lines and to so many games, which have the separator between them."""
+    """Truncate a file to whole lines and to this many games, with the separator between them."""
     if not path.exists():
         return
     data = path.read_bytes()
     lines = data[: data.rfind(b"\n") + 1]
     parts, size = lines.split(separator), len(lines)
     if len(parts) > games:
-        size = len(separator.join(parts[:games])) + 1 if games else 0  # with the end of its last line
+        size = len(separator.join(parts[:games])) + 1 if games else 0  # with the last newline
     if size < len(data):
         with path.open("r+b") as file:
             file.truncate(size)

@@ -1,12 +1,12 @@
-"""Matches: two players, many games at once, each opening played twice with the colours exchanged.
+"""Matches: two players, many games at once, each opening played twice with colours swapped.
 
     result = play_match(NetworkPlayer(agent, "default", seed=1), make_player("greedy", seed=2), games=200)
     print(result)
 
-A game is decided by the rules alone: nobody stops it because one side stands better. A side that may declare
-a win at its turn does so. A player's fault (an engine that crashes, is silent or plays an illegal move) loses
-that game, and the match goes on. A game depends on seed, number of its pair, conditions and players, not on
-how many are played side by side.
+The rules alone decide a game: none is adjudicated because one side stands better. A side that may declare a
+win on its turn does so. A player's fault (an engine that crashes, times out or plays an illegal move) loses
+that game, and the match goes on. A game depends on the seed, its pair's number, the conditions and the
+players, not on how many are played side by side.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,10 +25,10 @@ _COLORS = (Color.BLACK, Color.WHITE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlayedGame:
-    """A game of a match that is over.
+    """A finished game of a match.
 
-    pair: its number; the two games of a pair have the same opening. color: the player's. opening: how many of
-    the moves were made before the players began. detail: what a player did that lost the game, if it did.
+    pair: its pair's number; both games of a pair have the same opening. color: the player's. opening: the
+    number of moves made before the players took over. detail: the resignation or fault that lost it, if any.
     """
 
     pair: int
@@ -42,13 +42,13 @@ class PlayedGame:
 
     @property
     def summary(self) -> GameSummary:
-        """What is counted of it."""
+        """What counts towards the result."""
         winner = self.outcome.winner
         half_points = 1 if winner is None else 2 if winner == self.color else 0
         return GameSummary(half_points, str(self.outcome.reason), len(self.game.history))
 
     def record(self) -> GameRecord:
-        """Return the game as a record, to be written as CSA, KIF or a USI line."""
+        """Return the game as a record, to write as CSA, KIF or a USI line."""
         moves = tuple(self.game.history)
         comments = {len(moves): self.detail} if self.detail else {}
         return GameRecord(moves, self.game.start_sfen, self.black, self.white, self.outcome, comments)
@@ -70,13 +70,13 @@ def play_match(
 ) -> MatchResult:
     """Play a match and return its result.
 
-    seed: of the openings. side_by_side: how many games are played at once; it changes no result.
-    earlier: pairs that were played before and are counted, not played again.
-    sprt: the match ends as soon as this test decides. It looks at the pairs in the order of their numbers, so
-    that short games do not count before long ones, and only the pairs that it looked at are the result.
-    on_pair: called with both games of a pair when they are over, the one with the player as Black first.
-    progress: called with the number of finished games and of all, whenever some have finished.
-    should_stop: asked before every round; once it says True, the pairs that are complete are the result.
+    seed: for the openings. side_by_side: games played at once; it does not affect the result.
+    earlier: pairs already played, which count and are not replayed.
+    sprt: the match ends as soon as this test decides. It takes the pairs in the order of their numbers, so
+    that short games do not count before long ones, and only the pairs it has seen make up the result.
+    on_pair: called with both games of a finished pair, the one with the player as Black first.
+    progress: called with the numbers of finished and of all games whenever some finish.
+    should_stop: called before every round; once it returns True, the complete pairs are the result.
     """
     if games < 2 or games % 2:
         raise ValueError(f"games is {games}, expected an even number, at least 2: openings are played twice")
@@ -107,7 +107,7 @@ def play_match(
 
 
 class _OngoingGame:
-    """A game under way, and the player's colour in it."""
+    """A game in progress and the player's colour in it."""
 
     def __init__(self, pair: int, color: Color, game: ShogiGame, number: int) -> None:
         self.pair = pair
@@ -118,7 +118,7 @@ class _OngoingGame:
 
 
 class _Match:
-    """The games of a match: those to come, those under way, those that are over."""
+    """The games of a match: upcoming, in progress and finished."""
 
     def __init__(
         self,
@@ -136,16 +136,16 @@ class _Match:
         self.summaries = {number: pair for number, pair in earlier.items() if number < pairs}
         self._to_come = self._tables([pair for pair in range(pairs) if pair not in self.summaries])
         self._under_way: list[_OngoingGame] = []
-        self._halves: dict[int, PlayedGame] = {}  # whose twin is still under way
-        self._prefix = 0  # so many pairs, counted from the first without a gap, the test has looked at
-        self._points = [0] * 5  # of them, how many brought the player 0 to 4 half-points
+        self._halves: dict[int, PlayedGame] = {}  # whose twin is still in progress
+        self._prefix = 0  # pairs the test has seen, counted from the first without a gap
+        self._points = [0] * 5  # how many of those gave the player 0 to 4 half-points
 
     def _tables(self, pairs: list[int]) -> Iterator[_OngoingGame]:
         player, opponent = self._players
         for pair in pairs:
             for color in _COLORS:
                 black, white = (player, opponent) if color == Color.BLACK else (opponent, player)
-                # The same number whoever of the two is called the player.
+                # The same number whichever of the two is called the player.
                 number = 2 * pair + (black.identity > white.identity)
                 yield _OngoingGame(pair, color, self._conditions.begin(pair, self._seed), number)
 
@@ -158,7 +158,7 @@ class _Match:
         return 2 * len(self.summaries) + len(self._halves)
 
     def play_round(self, room: int) -> list[tuple[PlayedGame, PlayedGame]]:
-        """Let both players move once where it is their turn; return the pairs that are complete now."""
+        """Make one move for each player where it is its turn; return the pairs that are now complete."""
         while len(self._under_way) < room and (table := next(self._to_come, None)) is not None:
             self._under_way.append(table)
         complete = []
@@ -174,7 +174,7 @@ class _Match:
         return complete
 
     def _end(self, table: _OngoingGame, outcome: Outcome, detail: str) -> list[tuple[PlayedGame, PlayedGame]]:
-        """Take a game that is over off the board; return its pair if that is complete now."""
+        """Remove a finished game from play; return its pair if that is now complete."""
         self._leave(table)
         names = [who.name for who in self._players]
         black, white = names if table.color == Color.BLACK else reversed(names)
@@ -193,12 +193,12 @@ class _Match:
             who.end_game(table.turn)
 
     def leave_tables(self) -> None:
-        """Tell the players that games under way will not be continued."""
+        """Tell the players that the games in progress will not be continued."""
         for table in [*self._under_way]:
             self._leave(table)
 
     def decision(self, sprt: Sprt) -> str | None:
-        """Return what the test says about the pairs without a gap, one more of them at a time."""
+        """Feed the gap-free pairs to the test one at a time, and return its decision."""
         while self._prefix in self.summaries:
             black, white = self.summaries[self._prefix]
             self._points[black.half_points + white.half_points] += 1
@@ -216,7 +216,7 @@ class _Match:
 
 
 def _played(game: ShogiGame, answer: Answer) -> Outcome | None:
-    """Carry out an answer and return the outcome if the game is over; the next side declares if it can."""
+    """Apply an answer, declare for the next side if it can, and return the outcome if the game is over."""
     mover = game.turn
     if isinstance(answer, Lost):
         if answer.reason == Reason.RESIGNATION:

@@ -1,4 +1,4 @@
-"""Under which conditions a match is played: rules and openings. Two results count together if these agree."""
+"""The conditions of a match: rules and openings. Results are combined only if these agree."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,25 +11,26 @@ from keisei.core.keyed_random import uniforms
 from keisei.shogi import NotationError, RulesError, ShogiGame, read_usi
 
 START = "startpos"
+RANDOM_PLIES = 4  # so that games differ, and no side is lost before the players begin
 
 
 @dataclass(frozen=True, slots=True)
 class MatchConditions:
     """Rules and openings of a match.
 
-    random_plies: moves played at random before the players begin. One that would end the game is not played,
-    and the opening is shorter then.
-    openings: positions from which pair after pair begins in turn, as USI position lines ("startpos moves …",
+    random_plies: random moves before the players take over. One that would end the game is not played, and
+    the opening is then shorter.
+    openings: start positions, used in turn for each pair, as USI position lines ("startpos moves …",
     "sfen …"); see read_openings.
     """
 
-    random_plies: int = 4
+    random_plies: int = RANDOM_PLIES
     max_moves: int = 512
     declaration: str = "27"
     openings: tuple[str, ...] = (START,)
 
     def __post_init__(self) -> None:
-        """Refuse what no game could be played under."""
+        """Reject conditions under which no game could be played."""
         if self.random_plies < 0:
             raise ValueError(f"random_plies is {self.random_plies}, expected 0 or more")
         if not self.openings:
@@ -37,16 +38,16 @@ class MatchConditions:
         for number, opening in enumerate(self.openings, 1):
             try:
                 game = self._opened(opening)
-            except RulesError as error:  # such as a move after the last one that max_moves allows
+            except RulesError as error:  # such as a move beyond max_moves
                 raise RulesError(f"opening {number}, {opening}: {error}") from error
             if game.outcome() is not None or game.can_declare():
                 raise RulesError(
-                    f"opening {number}, {opening}: the game is over there with at most {self.max_moves} moves"
-                    f" and declaration {self.declaration}, expected a position to play on"
+                    f"opening {number}, {opening}: the game is already over (at most {self.max_moves}"
+                    f" moves, declaration {self.declaration}), expected a position to play from"
                 )
 
     def __str__(self) -> str:
-        """Return all of it in one line; of a list of openings the hash."""
+        """Return the conditions in one line, a list of openings as its hash."""
         digest = hashlib.sha256("\n".join(self.openings).encode()).hexdigest()[:12]
         count = f"{len(self.openings)} opening{'s' * (len(self.openings) > 1)}"
         openings = START if self.openings == (START,) else f"{count} {digest}"
@@ -56,7 +57,7 @@ class MatchConditions:
         )
 
     def begin(self, pair: int, seed: int) -> ShogiGame:
-        """Return the opening of a pair of games: the same for the same seed and number."""
+        """Return the opening of a pair of games, always the same for a seed and number."""
         game = self._opened(self.openings[pair % len(self.openings)])
         for _ in range(self.random_plies):
             draw = uniforms(seed, np.array([pair], np.uint64), np.array([game.ply], np.int64)).item()
@@ -76,22 +77,22 @@ class MatchConditions:
 
 
 def conditions_of(config: AppConfig) -> MatchConditions:
-    """Return the conditions of the matches during a run."""
+    """Return the conditions of the matches played during a run."""
     evaluation = config.evaluation
-    return MatchConditions(evaluation.random_plies, evaluation.max_moves, config.env.declaration)
+    return MatchConditions(max_moves=evaluation.max_moves, declaration=config.env.declaration)
 
 
 def read_openings(path: Path) -> tuple[str, ...]:
-    """Return the positions of a file, one for a line: an SFEN, or a USI position line with moves.
+    """Return the positions in a file, one per line: an SFEN, or a USI position line with moves.
 
-    Empty lines and those that begin with # are passed over. A line that is no position from which a game can
-    go on is an error that names it.
+    Empty lines and lines that start with # are skipped. A line that is not a playable position is an error
+    that names it.
     """
     found = []
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise NotationError(f"{path} is no text: expected an SFEN on each line, in UTF-8") from error
+        raise NotationError(f"{path} is not a text file: expected an SFEN on each line, in UTF-8") from error
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -103,7 +104,9 @@ def read_openings(path: Path) -> tuple[str, ...]:
         except (NotationError, RulesError) as error:
             raise type(error)(f"{path}, line {number}: {error}") from error
         if game.outcome() is not None or game.can_declare():
-            raise RulesError(f"{path}, line {number}: the game is over there, expected a position to play on")
+            raise RulesError(
+                f"{path}, line {number}: the game is already over, expected a position to play from"
+            )
         found.append(position)
     if not found:
         raise NotationError(f"{path} has no positions: expected an SFEN on each line")

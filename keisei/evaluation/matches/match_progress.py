@@ -1,15 +1,15 @@
-"""How far a match has come, and how long it will still take: a line rewritten, or one now and then."""
+"""Progress of a match and the time left: one line rewritten in place, or a new one now and then."""
 
 import os
 import time
 from collections.abc import Callable
 from typing import TextIO
 
-_SECONDS_BETWEEN_LINES = 30  # where the output is no terminal
+_SECONDS_BETWEEN_LINES = 30  # when the output is not a terminal
 
 
 class MatchProgress:
-    """Tells the progress of one match; a callable for `play_match`."""
+    """The progress display of one match; a callable for `play_match`."""
 
     def __init__(self, label: str, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._label = label
@@ -21,7 +21,7 @@ class MatchProgress:
         self._width = 0
 
     def __call__(self, done: int, games: int) -> None:
-        """Tell that so many games of all are over."""
+        """Show that `done` of `games` games are finished."""
         now = self._clock()
         if self._first is None:
             self._first, self._began = done, now
@@ -42,22 +42,22 @@ class MatchProgress:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Wipe the line, so that the result can be written in its place."""
+        """Erase the line, so that the result can take its place."""
         if self._terminal and self._width:
             self._stream.write(f"\r{'':{self._width}}\r")
             self._stream.flush()
             self._width = 0
 
     def _shortened(self, text: str) -> str:
-        """Return label and text on one line of the terminal: one that wraps could not be rewritten."""
-        columns = os.get_terminal_size(self._stream.fileno()).columns or 80  # some terminals say 0
+        """Return label and text cut to the terminal's width: a wrapped line could not be rewritten."""
+        columns = os.get_terminal_size(self._stream.fileno()).columns or 80  # some terminals report 0
         room = max(columns - 1 - len(text), 1)
         label = self._label if len(self._label) <= room else f"{self._label[: room - 1]}…"
         return f"{label}{text}"
 
 
 def _duration(seconds: float) -> str:
-    """Return a time as people say it: 40 s, 12 min, 3.5 h."""
+    """Return a readable duration: 40 s, 12 min, 3.5 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

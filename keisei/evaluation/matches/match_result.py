@@ -1,4 +1,4 @@
-"""What came of a match, as the player sees it."""
+"""The result of a match from the player's point of view."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class GameSummary(NamedTuple):
-    """What is counted of a game: the player's half-points, what ended it, and its plies."""
+    """What counts of a game: the player's half-points, what ended it, and its plies."""
 
     half_points: int
     reason: str
@@ -34,25 +34,25 @@ class Tally(NamedTuple):
 
     @property
     def games(self) -> int:
-        """How many they are."""
+        """The number of games."""
         return sum(self)
 
     @property
     def score(self) -> float:
-        """The share of the points, a draw being half of one; nan without games."""
+        """The share of the points, a draw counting half; nan without games."""
         return (self.wins + self.draws / 2) / self.games if self.games else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class MatchResult:
-    """How a match ended, as the player sees it.
+    """The result of a match from the player's point of view.
 
-    as_black, as_white: the player's results by its colour.
-    pairs: how many pairs of games brought the player 0, 1, 2, 3 and 4 half-points (the pentanomial result).
+    as_black, as_white: the player's results by colour.
+    pairs: how many pairs of games gave the player 0, 1, 2, 3 and 4 half-points (the pentanomial result).
     reasons: what ended the games, and how often.
-    mean_length: plies of a game, those of its opening among them; nan without games.
-    stopped: the match was ended early; it has fewer games than were asked for, and rather the short ones.
-    test: what a sequential test said, if there was one.
+    mean_length: mean plies per game, including the opening; nan without games.
+    stopped: the match ended early; it has fewer games than requested, and short ones are overrepresented.
+    test: the verdict of a sequential test, if there was one.
     """
 
     player: str
@@ -73,7 +73,7 @@ class MatchResult:
 
     @property
     def games(self) -> int:
-        """How many games count."""
+        """The number of games that count."""
         return self.total.games
 
     @property
@@ -83,7 +83,7 @@ class MatchResult:
 
     @property
     def draws(self) -> int:
-        """Games that nobody won."""
+        """Games that were drawn."""
         return self.total.draws
 
     @property
@@ -93,11 +93,11 @@ class MatchResult:
 
     @property
     def score(self) -> float:
-        """The player's share of the points, a draw being half of one; nan without games."""
+        """The player's share of the points, a draw counting half; nan without games."""
         return self.total.score
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return bounds of the score: see `score_interval`."""
+        """Return the bounds of the score; see `score_interval`."""
         return score_interval(self.pairs, confidence)
 
     def __str__(self) -> str:
@@ -115,12 +115,12 @@ class MatchResult:
 
 
 def score_interval(pairs: Iterable[int], confidence: float = 0.95) -> tuple[float, float]:
-    """Return bounds of the expected score, given how many pairs brought 0, 1, 2, 3 and 4 half-points.
+    """Return the bounds of the expected score, given how many pairs gave 0, 1, 2, 3 and 4 half-points.
 
     The two games of a pair share their opening and are not independent, so a pair is one observation, its
     score x = 0, ¼, ½, ¾ or 1. The interval is Agresti and Coull's, for observations between 0 and 1: with the
-    quantile z, z²/2 observations of 0 and as many of 1 are added, and then it is mean ± z · sd / √n. So it
-    has a width also where all pairs ended alike, always contains the score, and is 0 to 1 without pairs.
+    quantile z, add z²/2 observations of 0 and as many of 1, then take mean ± z · sd / √n. It has a width even
+    if all pairs ended alike, always contains the score, and is 0 to 1 without pairs.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}, expected a number between 0 and 1")

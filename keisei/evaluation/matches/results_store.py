@@ -4,13 +4,13 @@
         results.add(games)
         ratings = rate(results.totals())
 
-A game is known by its players' identities, its conditions, its seed and the number of its pair. Giving the
-same game again changes nothing; giving it with another result is a ResultsConflict, and nothing of that call
-is stored: the players are not what their identities say, and no rating would mean anything.
+A game is identified by its players' identities, its conditions, its seed and its pair's number. Adding the
+same game again changes nothing; adding it with another result raises ResultsConflict and stores nothing of
+that call: the players are not what their identities say, and no rating would mean anything.
 
-Several processes may write at once. A game is on the disk when add() returns, and a process that dies leaves
-the file as it was before or after a call. A rollback journal, not a write-ahead log: one file remains, which
-also lives on a network's disk, and writers are few.
+Several processes may write at once. A game is on disk when add() returns, and a process that dies leaves the
+file as it was before or after a call. The journal is a rollback journal, not a write-ahead log: a single file
+remains, which also works on a network drive, and writers are few.
 """
 
 import json
@@ -23,11 +23,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from keisei.errors import UserError
 from keisei.evaluation.ratings.rating import PairResult
 
 VERSION = 1
 
-_APPLICATION = 0x6B736569  # "ksei": what kind of database this is
+_APPLICATION = 0x6B736569  # "ksei": marks the kind of database
 _BUSY_SECONDS = 60
 _SCHEMA = (
     """CREATE TABLE players (
@@ -43,16 +44,16 @@ _SCHEMA = (
 )
 
 
-class ResultsError(Exception):
-    """A store of results that cannot be used, or a game that cannot be stored, in one line."""
+class ResultsError(UserError):
+    """An unusable results store, or a game that cannot be stored; the message is one line."""
 
 
-class ResultsConflict(ResultsError):  # noqa: N818 - what it is, not that it is an error
-    """A game is stored with another result."""
+class ResultsConflict(ResultsError):  # noqa: N818 - named for what it is
+    """A game that is already stored with another result."""
 
 
 class StoredGame(NamedTuple):
-    """A game's result: black and white are identities; winner 0 is black, 1 white, None nobody.
+    """A game's result: black and white are identities; winner 0 is black, 1 white, None a draw.
 
     conditions: what else determines the game, such as the rules and the openings. seed: 0 to 2**64 - 1.
     """
@@ -69,7 +70,7 @@ class StoredGame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredPlayer:
-    """Who has an identity; step: of a checkpoint, else None."""
+    """The player behind an identity; step: a checkpoint's, else None."""
 
     identity: str
     name: str
@@ -86,7 +87,7 @@ class ResultsStore:
 
     @classmethod
     def open(cls, path: Path) -> "ResultsStore":
-        """Open a store, which is made if there is none."""
+        """Open a store, creating it if it does not exist."""
         with _told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -112,8 +113,8 @@ class ResultsStore:
     def add(self, games: Iterable[StoredGame], beside: Callable[[], None] | None = None) -> int:
         """Store games, all or none, and return how many were new.
 
-        beside: called before new games are final, no other process storing any meanwhile; if it raises, none
-        is stored.
+        beside: called before new games are committed, while no other process can store any; if it raises,
+        none is stored.
         """
         rows, new = [(game, _row(game)) for game in games], 0
         with _told(self.path), _transaction(self._connection):
@@ -131,7 +132,7 @@ class ResultsStore:
     def add_player(
         self, identity: str, name: str, step: int | None = None, facts: Mapping[str, str] | None = None
     ) -> None:
-        """Store who has an identity; what was stored of it before is replaced."""
+        """Store the player behind an identity, replacing what was stored before."""
         text = json.dumps(dict(facts or {}), ensure_ascii=False, sort_keys=True)
         with _told(self.path), _transaction(self._connection):
             self._connection.execute(
@@ -139,7 +140,7 @@ class ResultsStore:
             )
 
     def players(self) -> dict[str, StoredPlayer]:
-        """Return the players that were stored, by identity; games may have others."""
+        """Return the stored players by identity; games may have others."""
         rows = self._rows("SELECT identity, name, step, facts FROM players ORDER BY identity")
         return {row[0]: StoredPlayer(row[0], row[1], row[2], json.loads(row[3])) for row in rows}
 
@@ -152,7 +153,7 @@ class ResultsStore:
         return {pair for (pair,) in rows}
 
     def games(self, conditions: str | None = None) -> list[StoredGame]:
-        """Return all games, or those under some conditions, in the order of their keys."""
+        """Return all games, or those under given conditions, in key order."""
         rows = self._rows("SELECT * FROM games WHERE ?1 IS NULL OR conditions = ?1", (conditions,))
         return [StoredGame._make(row)._replace(seed=row[3] % 2**64) for row in rows]
 
@@ -165,7 +166,7 @@ class ResultsStore:
         return [StoredGame._make(row)._replace(seed=seed) for row in rows]
 
     def totals(self, conditions: str | None = None, seed: int | None = None) -> list[PairResult]:
-        """Return the results by two identities, each two once, of all games or of some conditions or seed."""
+        """Return the results of each pair of identities, for all games or for given conditions or a seed."""
         rows = self._rows(
             "SELECT black, white, winner, COUNT(*) FROM games"
             " WHERE (?1 IS NULL OR conditions = ?1) AND (?2 IS NULL OR seed = ?2)"
@@ -187,7 +188,7 @@ class ResultsStore:
             return cursor.fetchall()
 
     def _compare(self, game: StoredGame) -> None:
-        """Raise a ResultsConflict if a game that is stored was stored with another result."""
+        """Raise ResultsConflict if the game was stored with another result."""
         row = _row(game)
         stored = self._connection.execute(
             "SELECT winner, reason, plies FROM games"
@@ -197,15 +198,15 @@ class ResultsStore:
         if stored != row[5:]:
             black, white, conditions, seed, pair = game[:5]
             raise ResultsConflict(
-                f"{self.path} has another result of {black} against {white}, conditions {conditions},"
+                f"{self.path} has another result for {black} against {white}, conditions {conditions},"
                 f" seed {seed}, pair {pair}: winner, reason and plies are {stored}, given {row[5:]}"
             )
 
 
 def _row(game: StoredGame) -> tuple[str | int | None, ...]:
-    """Return a game as the table has it."""
+    """Return a game as a row of the table."""
     if game.black == game.white:
-        raise ResultsError(f"expected two identities, given a game of {game.black!r} with itself")
+        raise ResultsError(f"expected two identities, given {game.black!r} against itself")
     if game.winner not in (None, 0, 1):
         raise ResultsError(f"winner is {game.winner}, expected 0 (black), 1 (white) or None in {game}")
     if not 0 <= game.pair < 2**63:
@@ -215,33 +216,33 @@ def _row(game: StoredGame) -> tuple[str | int | None, ...]:
 
 
 def _signed(seed: int) -> int:
-    """Return a seed as SQLite holds it, whose integers have a sign; `% 2**64` is the way back."""
+    """Return a seed as a signed integer, as SQLite needs it; `% 2**64` converts it back."""
     if not 0 <= seed < 2**64:
         raise ResultsError(f"seed is {seed}, expected 0 to 2**64 - 1")
     return seed - 2**64 if seed >= 2**63 else seed
 
 
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
-    """Make the tables of a new store, or see that a store is one of ours."""
+    """Create the tables of a new store, or check that an existing one is ours."""
 
     def number(query: str) -> int:
         return int(connection.execute(query).fetchone()[0])
 
-    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal, too, is on the disk
+    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is synced too
     if not number("SELECT COUNT(*) FROM sqlite_master"):
         with _transaction(connection):
             if not number("SELECT COUNT(*) FROM sqlite_master"):  # nobody was faster
                 for statement in _SCHEMA:
                     connection.execute(statement)
     if number("PRAGMA application_id") != _APPLICATION:
-        raise ResultsError(f"{path} is no store of results: it is a database of something else")
+        raise ResultsError(f"{path} is not a results store: it is some other database")
     if (version := number("PRAGMA user_version")) != VERSION:
         raise ResultsError(f"{path} has results of version {version}, expected {VERSION}")
 
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all or nothing; others who write wait from the beginning, so nobody must give up in the middle."""
+    """Do all or nothing; other writers wait before they begin, so none has to give up halfway."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -254,7 +255,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Say in one line what SQLite or the system says about a store."""
+    """Turn errors of SQLite and the system into one-line ResultsErrors."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -262,6 +263,6 @@ def _told(path: Path) -> Iterator[None]:
             raise ResultsError(
                 f"{path} is busy: another process has held it for {_BUSY_SECONDS} seconds"
             ) from error
-        raise ResultsError(f"cannot use {path} as a store of results: {error}") from error
+        raise ResultsError(f"cannot use {path} as a results store: {error}") from error
     except (sqlite3.Error, OSError) as error:
-        raise ResultsError(f"cannot use {path} as a store of results: {error}") from error
+        raise ResultsError(f"cannot use {path} as a results store: {error}") from error

@@ -1,10 +1,10 @@
-"""A tournament: matches whose games and results are kept in a directory, and the ratings they give.
+"""A tournament: matches whose games and results are kept in a directory, and the ratings from them.
 
     DIRECTORY/results.sqlite            every game's result, once
     DIRECTORY/games/A_vs_B-1f0c22ab.csa the games of a match, and as USI lines in A_vs_B-1f0c22ab.usi
 
-A match that was interrupted goes on where it stopped, and one that was played is not played again: a game is
-known by its players, conditions, seed and number. It makes no difference who of the two is called the player.
+An interrupted match resumes where it stopped, and a finished one is not replayed: a game is identified by its
+players, conditions, seed and number, whichever of the two is called the player.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from keisei.shogi import Color
 
 RESULTS = "results.sqlite"
 ANCHOR = "random"  # its rating is 0
-LINK_GAMES = 100  # between the built-in players that others are measured by
+LINK_GAMES = 100  # between the built-in players that others are measured against
 
 
 def scale(opponents: Sequence[str]) -> list[str]:
@@ -35,7 +35,7 @@ def scale(opponents: Sequence[str]) -> list[str]:
 
 
 def neighbours(opponents: Sequence[str], seed: int, machine: Machine) -> list[tuple[Player, Player]]:
-    """Return each two that stand side by side on the scale of these opponents, the stronger one first."""
+    """Return each pair of neighbours on the scale of these opponents, the stronger one first."""
     players = [make_player(name, seed, machine) for name in scale(opponents)]
     return [(stronger, weaker) for weaker, stronger in pairwise(players)]
 
@@ -61,9 +61,9 @@ class Tournament:
         progress: Callable[[int, int], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> MatchResult:
-        """Play the games of a match that have not been played yet, keep them, and return the whole result."""
+        """Play the missing games of a match, store them, and return the whole result."""
         if player.identity == opponent.identity:
-            raise ValueError(f"{player.name} is to play against itself, expected two players that differ")
+            raise ValueError(f"{player.name} cannot play against itself, expected two different players")
         for one in (player, opponent):
             facts = one.describe()
             step = int(facts["step"]) if "step" in facts else None
@@ -74,7 +74,7 @@ class Tournament:
             def write() -> None:
                 files.add(pair, lambda: self._count(player, opponent) - len(pair))
 
-            # The files first, so that games that count are there, and in one order if two processes play.
+            # The files first: games that count are then on disk, and in one order if two processes play.
             self.results.add([self._stored(game, player, opponent) for game in pair], write)
 
         return play_match(
@@ -98,24 +98,24 @@ class Tournament:
         machine: Machine = ONE_THREAD,
         should_stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Let the anchor and the built-in players among these play each its neighbour in strength.
+        """Play matches between neighbours in strength among the anchor and built-in opponents.
 
-        So the ratings of those who have played one of them have a common scale.
+        They put everyone who has played one of them on a common scale.
         """
         for stronger, weaker in neighbours(opponents, self.seed, machine):
             self.play(stronger, weaker, games, should_stop=should_stop)
 
     def totals(self) -> list[PairResult]:
-        """Return the results of each two players, under these conditions and with this seed.
+        """Return the results of each pair of players under these conditions and with this seed.
 
-        Not of other seeds: where nothing is drawn at random, these are the same games once more.
+        Other seeds are left out: without randomness they would repeat the same games.
         """
         return self.results.totals(str(self.conditions), self.seed)
 
     def ratings(self, up_to: int | None = None) -> Ratings | None:
-        """Return the ratings by identity of everybody who has played under these conditions, with this seed.
+        """Return the ratings by identity of all who have played under these conditions with this seed.
 
-        None if the anchor has not played. up_to: of networks, only those of this step or before count.
+        None if the anchor has not played. up_to: networks count only up to this step.
         """
         steps = {one.identity: one.step or 0 for one in self.results.players().values()}
         later = {identity for identity, step in steps.items() if up_to is not None and step > up_to}
@@ -125,7 +125,7 @@ class Tournament:
         return rate(counted, ANCHOR)
 
     def close(self) -> None:
-        """Close the file of results."""
+        """Close the results store."""
         self.results.close()
 
     def __enter__(self) -> Self:
@@ -142,7 +142,7 @@ class Tournament:
         return GameFiles(self._directory / "games", [one.name, other.name], key)
 
     def _count(self, player: Player, opponent: Player) -> int:
-        """Return how many games of these two are stored."""
+        """Return how many games between these two are stored."""
         both = ((player.identity, opponent.identity), (opponent.identity, player.identity))
         return sum(len(self.results.known(*two, str(self.conditions), self.seed)) for two in both)
 
@@ -155,7 +155,7 @@ class Tournament:
         return StoredGame(black, white, str(self.conditions), self.seed, game.pair, winner, reason, plies)
 
     def _earlier(self, player: Player, opponent: Player) -> dict[int, PairSummary]:
-        """Return the pairs that both games are known of."""
+        """Return the pairs whose games are both stored."""
         as_black = self._known(player.identity, opponent.identity, Color.BLACK)
         as_white = self._known(opponent.identity, player.identity, Color.WHITE)
         return {

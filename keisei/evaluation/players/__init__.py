@@ -1,1 +1,1 @@
-"""Everyone who can play a match, and how a player is named on the command line."""
+"""The players of a match, and how they are named on the command line."""

@@ -1,7 +1,7 @@
-"""The players that need no process of their own, from the weakest to a network.
+"""Players that run in this process, from the weakest to a network.
 
-All answer for many games at a time; keisei.evaluation.players.player says what a player is. SearchPlayer and
-UsiPlayer have modules of their own.
+All answer many games at once; keisei.evaluation.players.player defines what a player is. SearchPlayer and
+UsiPlayer have their own modules.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ Actions = npt.NDArray[np.int32]
 
 _WIN = 1000  # more than any piece
 
-# int [2, 81]: the square of a packed board for a square as Black and as White see it.
+# int [2, 81]: the packed board's square for each square as Black and as White see it.
 _BLACK_VIEW = np.array([(8 - square % 9) * 9 + square // 9 for square in range(81)])
 _BOARD_SQUARES = np.stack([_BLACK_VIEW, 80 - _BLACK_VIEW])
 
 
 class RandomPlayer(Player):
-    """Plays any legal move, each as probable as the others."""
+    """A player that picks a legal move uniformly at random."""
 
     name = identity = "random"
 
@@ -45,10 +45,10 @@ class RandomPlayer(Player):
 
 
 class GreedyPlayer(Player):
-    """Plays a move that wins at once, otherwise takes the most valuable piece, otherwise plays any move.
+    """A player that wins at once if it can, else takes the most valuable piece, else plays any move.
 
-    A win is whatever ends the game for this player: mate, but also a stalemate, a king's try, or a repetition
-    that the opponent forced by perpetual check. Among equals it draws at random.
+    A win is any end of the game in its favour: mate, but also stalemate, a king's try, or a repetition that
+    the opponent forced by perpetual check. Ties are broken at random.
     """
 
     name = identity = "greedy"
@@ -71,9 +71,9 @@ class GreedyPlayer(Player):
 
 
 class MaterialPlayer(Player):
-    """Looks one move ahead: plays what wins at once, otherwise what leaves it the most material.
+    """A player that looks one move ahead: it wins at once if it can, else keeps the most material.
 
-    Unlike the greedy player it counts promotions; it does not look at replies. Equals are drawn at random.
+    Unlike the greedy player it counts promotions; it ignores replies. Ties are broken at random.
     """
 
     name = identity = "material"
@@ -87,7 +87,7 @@ class MaterialPlayer(Player):
 
 
 class AlphaBetaPlayer(Player):
-    """Searches so many plies by alpha-beta, then captures until it is quiet, and counts material."""
+    """A player that searches `depth` plies by alpha-beta, then captures until quiet, and counts material."""
 
     def __init__(self, depth: int, seed: int, threads: int = 1) -> None:
         if not 1 <= depth <= 6:
@@ -98,29 +98,29 @@ class AlphaBetaPlayer(Player):
         self._threads = threads
 
     def choose(self, turns: Sequence[Turn]) -> list[Move]:
-        """Return one of the best moves for each game; which of several equal ones the seed decides."""
+        """Return one of the best moves for each game; the seed breaks ties."""
         games = [turn.game for turn in turns]
         found = alpha_beta(games, self._depth, _seeds(self._seed, turns), self._threads)
         return [move for move, _ in found]
 
 
 class Policy(Protocol):
-    """Whatever selects actions for a batch of positions, such as a network."""
+    """Anything that selects actions for a batch of positions, such as a network."""
 
     def select_action(
         self, positions: Positions, uniforms: npt.NDArray[np.float64], /, *, temperature: float
     ) -> "Choice":
         """Return one legal action for each position.
 
-        uniforms: float64 [N], the random numbers to draw with. temperature: 0 is the most probable action.
+        uniforms: float64 [N], the random numbers to draw with. temperature: 0 picks the most probable action.
         """
         ...
 
 
 class NetworkPlayer(Player):
-    """Plays what a policy selects, all its games in one call; at temperature 0 the most probable move.
+    """A player that plays what a policy selects, all games in one call; temperature 0: the likeliest move.
 
-    The rounding of a network may depend on how many positions it sees at once, and with it, rarely, a move.
+    A network's rounding may depend on the size of the batch, and so, rarely, may a move.
     facts: what a report says about it, such as the hash of its weights.
     """
 
@@ -150,7 +150,7 @@ class NetworkPlayer(Player):
         return _moves(turns, choice.actions)
 
     def describe(self) -> dict[str, str]:
-        """Return the facts that were given, and the temperature."""
+        """Return the given facts and the temperature."""
         return {**self._facts, "temperature": f"{self._temperature:g}"}
 
 
@@ -180,25 +180,25 @@ def _moves(turns: Sequence[Turn], actions: Actions) -> list[Move]:
 
 
 def _drawn(offsets: npt.NDArray[np.int32], actions: Actions, draws: npt.NDArray[np.float64]) -> Actions:
-    """Return of each list the action at that share of its length, int32 [K]."""
+    """Return the action at that fraction of each list, int32 [K]."""
     return actions[offsets[:-1] + (draws * np.diff(offsets)).astype(np.int32)]
 
 
 def _capture_values(
     packed: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32], actions: Actions
 ) -> npt.NDArray[np.int64]:
-    """Return the value of the piece that each action takes, 0 where it takes none: int64 [M]."""
+    """Return the value of the piece that each action captures, 0 for none: int64 [M]."""
     rows = np.repeat(np.arange(len(packed)), np.diff(offsets))
     squares = _BOARD_SQUARES[encoding.turns(packed)[rows], ACTION_LABELS[actions] % 81]
-    # A legal action leads to an empty square or to an enemy piece, a drop always to an empty one.
+    # A legal action ends on an empty square or an enemy piece, a drop always on an empty square.
     pieces = packed.view(encoding.PACKED)["board"][rows, 0, squares]
     values: npt.NDArray[np.int64] = PIECE_VALUES[pieces & 15]
     return values
 
 
 def _winning_actions(game: ShogiGame) -> list[int]:
-    """Return the actions after which the game is over and won by who played them."""
-    # Every move is tried, not only checks: it takes 1 µs a move, and every tenth win is a stalemate.
+    """Return the actions that win the game at once."""
+    # Every move is tried, not only checks: that takes 1 µs per move, and one win in ten is a stalemate.
     turn = game.turn
     winning = []
     for move in game.legal_moves():

@@ -1,27 +1,28 @@
-"""What a player is: it answers for many games at a time.
+"""The interface of a player, which answers many games at once.
 
-An answer depends on the game, its number and its ply alone, not on the other games, so a match is the same
-however it is divided. Two random players with the same seed draw the same numbers for the same game and ply;
-players that are to differ need different seeds.
+An answer depends only on the game, its number and its ply, not on the other games, so a match is the same
+however it is batched. Two random players with the same seed draw the same numbers for the same game and ply;
+players that should differ need different seeds.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keisei.errors import UserError
 from keisei.shogi import Move, Reason, ShogiGame
 
 
-class PlayerError(ValueError):
-    """A text that names no player, or a player that cannot be had; the message says what was expected."""
+class PlayerError(UserError, ValueError):
+    """An unknown player, or one that cannot be loaded; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A game in which a player is to move; it is not over, and the player leaves it as it is.
+    """An unfinished game with the player to move; the player must leave it unchanged.
 
-    number: the game's own in its match; what a player draws at random is keyed by it, and by the ply. (Only
-    a player that plays itself, under one identity, has two games with a number: the same game twice.)
+    number: the game's number in its match; it and the ply key a player's random draws. (Only a player that
+    plays itself, under one identity, has two games with the same number: the same game twice.)
     """
 
     game: ShogiGame
@@ -30,9 +31,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Instead of a move: the player loses this game, by resigning or by a fault of its own.
+    """An answer instead of a move: the player loses this game, by resigning or through its own fault.
 
-    reason: RESIGNATION, TIME, ILLEGAL_MOVE or FORFEIT. detail: what happened, in words with names.
+    reason: RESIGNATION, TIME, ILLEGAL_MOVE or FORFEIT. detail: what happened, naming the player.
     """
 
     reason: Reason
@@ -43,11 +44,10 @@ Answer = Move | Lost
 
 
 class Player(ABC):
-    """Whoever can take part in a match.
+    """A participant in matches.
 
-    name: what people call it. identity: what determines its play apart from the seed; results of two players
-    with the same identity are results of one player. capacity: how many games it can play at once; None is
-    any number.
+    name: for display. identity: what determines its play apart from the seed; two players with the same
+    identity count as one. capacity: how many games it can play at once; None for any number.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Player(ABC):
     def choose(self, turns: Sequence[Turn]) -> Sequence[Answer]:
         """Return an answer for each of these games."""
 
-    def end_game(self, turn: Turn) -> None:  # noqa: ARG002 - for those who care
-        """Be told that a game is over; turn.game has the outcome, unless it was lost by a fault."""
+    def end_game(self, turn: Turn) -> None:  # noqa: ARG002 - for players that care
+        """Note that a game is over; turn.game has the outcome, unless a fault lost it."""
         return
 
     def close(self) -> None:
-        """Give back what the player holds; it is not asked again."""
+        """Release the player's resources; it is not used again."""
         return
 
     def describe(self) -> dict[str, str]:

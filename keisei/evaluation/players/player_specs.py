@@ -1,4 +1,4 @@
-"""Players by what a user writes: "greedy", "alphabeta-3", "runs/first;visits=100", "usi:engine;depth=1"."""
+"""Players as a user writes them: "greedy", "alphabeta-3", "runs/first;visits=100", "usi:engine;depth=1"."""
 
 import hashlib
 import math
@@ -20,7 +20,7 @@ from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
 from keisei.search.trees import NO_LIMIT
 
-TEMPERATURE = 0.25  # as in the evaluations during training: games differ, and the policy is nearly its best
+TEMPERATURE = 0.25  # also in evaluations during training: games vary, and the policy plays nearly its best
 
 _BUILT_IN: dict[str, Callable[[int], Player]] = {
     "random": RandomPlayer,
@@ -34,7 +34,7 @@ BUILT_IN_NAMES = (*_BUILT_IN, *(f"{_ALPHA_BETA}{depth}" for depth in range(1, 7)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """On what players compute: threads of native players, device of networks."""
+    """What players compute on: threads for native players, device for networks."""
 
     threads: int = 1
     device: str = "cpu"
@@ -44,12 +44,12 @@ ONE_THREAD = Machine()
 
 
 def seed_of(seed: int, identity: str) -> int:
-    """Return a player's own seed in a match: players that differ draw different numbers."""
+    """Return a player's seed in a match: different players draw different numbers."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{identity}".encode()).digest()[:8], "little")
 
 
 def network_identity(sha256: str, temperature: float) -> str:
-    """Return what identifies a network that plays its policy: its weights, and how freely it chooses."""
+    """Return the identity of a network that plays its policy: its weights and its temperature."""
     return f"{_weights(sha256)} temperature {temperature}"
 
 
@@ -58,12 +58,12 @@ def _weights(sha256: str) -> str:
 
 
 def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
-    """Return the player that a text means.
+    """Return the player that a text names.
 
-    random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an engine of
-    another program; everything else is a checkpoint or a run, as for find_checkpoint, perhaps followed by
-    ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 if not given).
-    What is none of these, or a checkpoint that is not whole, is a PlayerError.
+    random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an external
+    engine; anything else is a checkpoint or a run, as for find_checkpoint, optionally followed by
+    ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 by default).
+    An unknown player or an incomplete checkpoint raises PlayerError.
     """
     if text in _BUILT_IN:
         return _BUILT_IN[text](seed_of(seed, text))
@@ -80,7 +80,7 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
     try:
         path = find_checkpoint(where)
     except CheckpointError as error:
-        known = f"neither {', '.join(_BUILT_IN)}, alphabeta-N nor usi:COMMAND;depth=N"
+        known = f"not one of {', '.join(_BUILT_IN)}, alphabeta-N or usi:COMMAND;depth=N"
         raise PlayerError(f"player {text!r}: {known}; {error}") from error
     try:
         return checkpoint_player(path, seed, settings, machine)
@@ -91,9 +91,9 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
 def checkpoint_player(
     path: Path, seed: int, settings: list[str] | None = None, machine: Machine = ONE_THREAD
 ) -> Player:
-    """Return the player that a checkpoint's network is, with settings such as "visits=100"."""
+    """Return a checkpoint's network as a player, with settings such as "visits=100"."""
     visits, seconds, temperature = _settings(settings or [])
-    # Here, because it loads torch, which other players do without.
+    # Imported here: it loads torch, which other players do not need.
     import torch
 
     from keisei.runs.load import load_network
@@ -132,8 +132,8 @@ def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
         except ValueError:
             raise PlayerError(f"{setting!r}: expected a number after =") from None
     if len(given) > 1:
-        why = "a search has no temperature" if "temperature" in given else "a search ends by either"
-        raise PlayerError(f"{' and '.join(given)} are given, expected one: {why}")
+        why = "a search has no temperature" if "temperature" in given else "a search has one limit"
+        raise PlayerError(f"{' and '.join(given)} are given, expected only one: {why}")
     visits, seconds = given.get("visits"), given.get("seconds")
     temperature = given.get("temperature", TEMPERATURE)
     if visits is not None and not 1 <= visits < NO_LIMIT:
@@ -142,4 +142,4 @@ def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
         raise PlayerError(f"seconds is {seconds:g}, expected more than 0 and less than a day")
     if not 0 <= temperature < math.inf:
         raise PlayerError(f"temperature is {temperature:g}, expected 0 or more")
-    return None if visits is None else int(visits), seconds, abs(temperature)  # there is a -0
+    return None if visits is None else int(visits), seconds, abs(temperature)  # turns -0 into 0

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from keisei.evaluation.players.player import Answer, Player, Turn
 from keisei.search.puct import Evaluate, Search, SearchSettings
 
-# Many games fill a batch by themselves, and a search by single leaves is the better one.
+# Many games fill a batch on their own, and a search is better with few leaves at a time.
 MANY_GAMES = SearchSettings(leaves=2)
 
 
 class SearchPlayer(Player):
-    """Plays the best move of a PUCT search, all its games at once: a proven win, or the most visited move.
+    """A player that searches all its games at once by PUCT: it plays a proven win, or the most visited move.
 
-    identity: of the evaluation, such as a checkpoint's hash; limits and settings are added to it.
-    visits: of each root. seconds: for one answer, all its games together. At least one of them is needed.
+    identity: the evaluation's, such as a checkpoint's hash; limits and settings are appended to it.
+    visits: per root. seconds: per answer, for all its games together. At least one of the two is required.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class SearchPlayer(Player):
         return [search.result(index).lines[0].move for index in range(len(turns))]
 
     def describe(self) -> dict[str, str]:
-        """Return the limits and settings of the search in words."""
+        """Return the given facts, and the limits and settings of the search."""
         limits = [f"{self._visits} visits"] if self._visits is not None else []
         limits += [f"{self._seconds:g} s"] if self._seconds is not None else []
         settings = self._settings

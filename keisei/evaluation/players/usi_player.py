@@ -1,10 +1,10 @@
-"""A USI engine as a player. Each game that it plays has a process of its own, of which there are a few.
+"""A USI engine as a player. Each game in progress has its own process; idle ones are reused.
 
     player = UsiPlayer(parse_spec("usi:fairy-stockfish;depth=1"))
-    player.start()  # optional: says at once if the program is missing or an option is wrong
+    player.start()  # optional: fails early if the program is missing or an option is wrong
 
-A fault loses the game, and the process is thrown away; the next game has a fresh one. How an engine plays may
-depend on the games before: what it forgets when a new game begins is its own affair.
+A fault loses the game and discards the process; the next game gets a fresh one. An engine's play may depend
+on earlier games: what it forgets when a new game begins is its own affair.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from keisei.shogi import START_SFEN, Color, Move, NotationError, Reason, ShogiGa
 __all__ = ["EngineError", "Limit", "LimitKind", "UsiEngineSpec", "UsiPlayer", "parse_spec"]
 
 _FAILED_STARTS = 3  # in a row: it will not get better
-_SHOWN = 80  # characters of an answer that cannot be read
+_SHOWN = 80  # characters of an unreadable answer
 
 
 @dataclass(slots=True)
 class _Seat:
-    """A game that is being played. position: as last sent, "" if not yet. lost: the engine resigned."""
+    """A game in progress. position: as last sent, "" before the first. lost: the engine resigned."""
 
     process: UsiProcess
     color: Color
@@ -41,11 +41,11 @@ class _Seat:
 
 
 class UsiPlayer(Player):
-    """Plays what an external engine answers.
+    """A player that plays an external engine's moves.
 
-    If it cannot be started at all, start() or the first choose() raises EngineError. A resignation, an
-    illegal move, silence beyond the limit and a crash lose the game; so does an engine that cannot be started
-    again, but the third such in a row raises EngineError.
+    If the engine does not start at all, start() or the first choose() raises EngineError. A resignation, an
+    illegal move, a timeout and a crash lose the game; so does a failed restart, but the third in a row raises
+    EngineError.
     """
 
     def __init__(self, spec: UsiEngineSpec) -> None:
@@ -59,12 +59,12 @@ class UsiPlayer(Player):
         self._failed_starts = 0
 
     def start(self) -> None:
-        """Start a first process, if there is none, and so find out whether program and options are right."""
+        """Start a first process, unless one has been started, to check the program and its options."""
         if not self._engine:
             self._idle += [process for process in self._start(1) if isinstance(process, UsiProcess)]
 
     def choose(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Return the engine's answer for each of these games, for which it thinks at the same time."""
+        """Return the engine's answer for each of these games; it thinks about all of them at once."""
         failed = self._seat(turns)
         seated = [turn for turn in turns if turn.number not in failed]
         results = exchange([self._question(turn) for turn in seated])
@@ -74,14 +74,14 @@ class UsiPlayer(Player):
         return [answers[turn.number] for turn in turns]
 
     def end_game(self, turn: Turn) -> None:
-        """Tell the engine how the game ended, and have its process ready for another."""
+        """Tell the engine how the game ended, and free its process for another game."""
         seat = self._seats.pop(turn.number, None)
         if seat is None:
             return
         outcome = turn.game.outcome()
         if seat.lost:
             result = "lose"
-        elif outcome is None:  # by the opponent's fault: with one of its own it would have lost its seat
+        elif outcome is None:  # the opponent's fault: after its own the seat would be gone
             result = "win"
         else:
             result = "draw" if outcome.winner is None else "win" if outcome.winner is seat.color else "lose"
@@ -89,13 +89,13 @@ class UsiPlayer(Player):
         self._idle.append(seat.process)
 
     def close(self) -> None:
-        """Let all processes quit, or kill them."""
+        """Ask all processes to quit, and kill those that do not."""
         close_all([*self._idle, *(seat.process for seat in self._seats.values())])
         self._idle.clear()
         self._seats.clear()
 
     def describe(self) -> dict[str, str]:
-        """Return the engine's own name, once it was started, and its command, limit and options."""
+        """Return the engine's own name, once started, and its command, limit and options."""
         spec = self._spec
         told = {"engine": self._engine} if self._engine else {}
         told |= {"command": " ".join(spec.command), "limit": f"{spec.limit.kind} {spec.limit.amount}"}
@@ -103,9 +103,9 @@ class UsiPlayer(Player):
         return told | ({"options": options} if options else {})
 
     def _seat(self, turns: Sequence[Turn]) -> dict[int, EngineError]:
-        """Give a process that is ready to each game that is new; return why some have none."""
+        """Give each new game a ready process; return the errors of those that get none."""
         new = [turn for turn in turns if self._is_new(turn)]
-        for turn in new:  # one that was left in the middle, and another has its number now
+        for turn in new:  # an abandoned game whose number another game has now
             if turn.number in self._seats:
                 self._idle.append(self._seats.pop(turn.number).process)
         numbers = self._seats.keys() | {turn.number for turn in turns}
@@ -130,14 +130,14 @@ class UsiPlayer(Player):
         return seat is None or not f"{_position(turn.game)} ".startswith(f"{seat.position} ".lstrip())
 
     def _ready(self, count: int) -> list[UsiProcess]:
-        """Return at most so many idle processes that say they are ready for a game; the others are gone."""
+        """Return those of at most `count` idle processes that report ready; the others are dropped."""
         idle, self._idle = self._idle[:count], self._idle[count:]
         asked = [Request(process, ["isready"], "readyok", self._spec.start_seconds) for process in idle]
         results = exchange(asked)
         return [each for each, result in zip(idle, results, strict=True) if isinstance(result, Reply)]
 
     def _start(self, count: int) -> list[UsiProcess | EngineError]:
-        """Start so many processes; raise if the first of all fails, or three in a row."""
+        """Start `count` processes; raise if the very first one fails, or three in a row."""
         engines: list[UsiProcess | EngineError] = []
         errors = []
         for started in start_engines(self._spec, count):
@@ -164,7 +164,7 @@ class UsiPlayer(Player):
         return Request(seat.process, lines, "bestmove", self._spec.answer_seconds)
 
     def _answered(self, turn: Turn, result: Reply | EngineError) -> Answer:
-        """Return what an engine's answer means. After a fault its process is thrown away."""
+        """Interpret an engine's answer; after a fault its process is discarded."""
         answer = (
             _lost(result) if isinstance(result, EngineError) else self._read_bestmove(result.line, turn.game)
         )
@@ -179,8 +179,8 @@ class UsiPlayer(Player):
         text = " ".join(line.split()[1:2])
         if text == "resign":
             return Lost(Reason.RESIGNATION, f"{self.name} resigned")
-        if text == "win":  # the match declares for a side that can, so it is never asked then
-            return Lost(Reason.ILLEGAL_MOVE, f"{self.name} declared a win that is not there: {game.sfen()}")
+        if text == "win":  # the match declares for a side that can, so it never asks then
+            return Lost(Reason.ILLEGAL_MOVE, f"{self.name} declared a win it does not have: {game.sfen()}")
         try:
             move = Move.from_usi(text)
         except NotationError:
@@ -191,7 +191,7 @@ class UsiPlayer(Player):
 
 
 def _position(game: ShogiGame) -> str:
-    """Return what follows the word position: the start and all moves."""
+    """Return the arguments of the position command: the start and all moves."""
     start = "startpos" if game.start_sfen == START_SFEN else f"sfen {game.start_sfen}"
     moves = "".join(f" {move}" for move in game.history)
     return f"{start} moves{moves}" if moves else start

@@ -1,8 +1,8 @@
 """A ladder: many players, rated by playing where the ratings are least certain.
 
-First each player meets its neighbour in the list. Then, again and again, the player is found whose rating is
-the least certain, and those two play some games, be it that player or others, who make it certain the most:
-often others, since all ratings hang on those between them and the anchor.
+First each player meets its neighbour in the list. Then, again and again, the least certain rating is found,
+and the two players whose games would narrow it most play some: often two others, since every rating depends
+on those between it and the anchor.
 """
 
 import math
@@ -11,18 +11,18 @@ from itertools import combinations, pairwise
 
 from keisei.evaluation.ratings.rating import ELO_PER_NAT, PairResult, rate
 
-ENDLESS_GAMES = 400  # after which somebody who has won all games, lost all or drawn all is not asked for more
-_ALL_DRAWN = 200.0  # nu, where 99 % of the games of equals are drawn
+ENDLESS_GAMES = 400  # after which a player that has won, lost or drawn them all plays no more
+_ALL_DRAWN = 200.0  # nu at which equals draw 99 % of their games
 
 
 def next_pairing(
     players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
 ) -> tuple[str, str] | None:
-    """Return who plays next, by identity; None when every interval is at most ± precision Elo wide.
+    """Return who plays next, by identity; None when every interval is at most ± precision Elo.
 
-    More games may never tell more about a player who has won all of them or lost all, whose interval has one
-    end only, nor about anybody where all games are drawn; after ENDLESS_GAMES it is left at that.
-    results: of these players, perhaps with others. anchor: whose rating is 0.
+    More games may never tell more about a player that has won or lost them all, whose interval has only one
+    end, or about anyone if all games are drawn; after ENDLESS_GAMES no more are played for it.
+    results: of these players, possibly with others. anchor: the player whose rating is 0.
     """
     met = {frozenset(row[:2]) for row in results}
     for one, other in pairwise(players):
@@ -31,7 +31,7 @@ def next_pairing(
     uncertain = _uncertain(players, results, anchor, precision) if len(players) > 1 else []
     if not uncertain:
         return None
-    # Half a win and half a loss more for each two who met, so that every strength is finite.
+    # Half a win and half a loss are added for each pair that has met, so that every strength is finite.
     finite = [
         PairResult(row.player, row.opponent, 2 * row.wins + 1, 2 * row.draws, 2 * row.losses + 1)
         for row in results
@@ -42,7 +42,7 @@ def next_pairing(
     target = max((place[name] for name in uncertain), key=lambda index: float(covariance[index, index]))
 
     def gain(pair: tuple[str, str]) -> float:
-        """By how much a game of these two lowers the variance of the least certain rating."""
+        """Return by how much a game of these two lowers the variance of the least certain rating."""
         a, b = (place[name] for name in pair)
         expected = 1 / (1 + math.exp((ratings.table[b].elo - ratings.table[a].elo) / ELO_PER_NAT))
         information = expected * (1 - expected)
@@ -56,7 +56,7 @@ def next_pairing(
 def _uncertain(
     players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
 ) -> list[str]:
-    """Return those whose intervals are to become narrower."""
+    """Return the players whose intervals should become narrower."""
     ratings = rate(results, anchor)
     wide = [one for one in ratings.table if one.player in players and (one.high - one.low) / 2 > precision]
     all_drawn = ratings.nu > _ALL_DRAWN
@@ -76,9 +76,9 @@ def climb(
     precision: float,
     should_stop: Callable[[], bool],
 ) -> bool:
-    """Let players play until all ratings are certain enough; return whether they are.
+    """Play until all ratings are certain enough; return whether they are.
 
-    play: plays some more games between two, by identity. results: of all games of these players so far.
+    play: plays more games between two identities. results: returns those of all games so far.
     """
     while not should_stop():
         pairing = next_pairing(players, results(), anchor, precision)

@@ -4,10 +4,10 @@
     print(format_table(ratings))
 
 The strengths are those under which the results are most likely (`davidson` has the model); Elo is
-400 · log10 of their ratio to the anchor's, which has exactly 0. Bounds are those strengths at which the
-likelihood, at its highest for everything else, has fallen by half the chi-square quantile. They need no
-estimate: a player who has won all its games has elo +inf, a finite `low`, and `high` +inf.
-Games count as independent of each other; the two games of an opening are not quite that.
+400 · log10 of their ratio to the anchor's, whose Elo is exactly 0. Bounds are the strengths at which the
+log-likelihood, maximised over everything else, has fallen by half the chi-square quantile. They need no
+finite estimate: a player that has won all its games has elo +inf, a finite `low`, and `high` +inf.
+Games count as independent; the two games of an opening are not quite that.
 """
 
 import math
@@ -23,13 +23,13 @@ from keisei.evaluation.ratings.davidson import Davidson
 
 ELO_PER_NAT = 400 / math.log(10)
 
-_TRIES = 100  # some 4 are needed
+_TRIES = 100  # about 4 are needed
 
 Floats = npt.NDArray[np.float64]
 
 
 class PairResult(NamedTuple):
-    """Games between two players, both colours together, as the first one sees them."""
+    """Games between two players, both colours together, from the first one's point of view."""
 
     player: str
     opponent: str
@@ -40,11 +40,11 @@ class PairResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A player's Elo and its bounds; score is its share of the points of all its games, NaN without games.
+    """A player's Elo and its bounds; score is its share of the points in all its games, NaN without games.
 
     elo +inf: it has scored against the anchor, perhaps through others, and never the other way round; high
-    is +inf, low finite. elo -inf: the reverse. elo NaN: results do not compare it with the anchor; low is
-    -inf and high +inf.
+    is +inf, low finite. elo -inf: the reverse. elo NaN: no results compare it with the anchor; low is -inf
+    and high +inf.
     """
 
     player: str
@@ -59,7 +59,7 @@ class Rating:
 class Ratings:
     """Ratings, best first.
 
-    nu: two equal players draw with the chance nu / (2 + nu). confidence: of the bounds.
+    nu: two equal players draw with probability nu / (2 + nu). confidence: of the bounds.
     covariance: float64 [n, n] in Elo², in the order of the table; NaN for players without a finite Elo.
     """
 
@@ -79,8 +79,8 @@ class Ratings:
     def superiority(self, a: str, b: str) -> float:
         """Return the likelihood of superiority: how probable it is that a is stronger than b.
 
-        By the signed root of the likelihood ratio, as the bounds: also where an Elo is infinite. Players
-        whom no results compare have 0.5, as does a player with itself.
+        It uses the signed root of the likelihood ratio, like the bounds, so it also works for an infinite
+        Elo. Players that no results compare have 0.5, as does a player with itself.
         """
         first, second = self._number(a), self._number(b)
         model = self._model
@@ -135,9 +135,9 @@ def _counts(
     draws = np.zeros_like(wins)
     for row in rows:
         if row.player == row.opponent:
-            raise ValueError(f"games of {row.player!r} with itself say nothing of its strength: {row}")
+            raise ValueError(f"games of {row.player!r} against itself say nothing about its strength: {row}")
         if min(row.wins, row.draws, row.losses) < 0:
-            raise ValueError(f"expected numbers of games, 0 or more, given {row}")
+            raise ValueError(f"expected game counts of 0 or more, given {row}")
         a, b = numbers[row.player], numbers[row.opponent]
         wins[a, b] += row.wins
         wins[b, a] += row.losses
@@ -156,7 +156,7 @@ def _estimate(
     nats, reach = math.nan, 1.0
     if above and below:
         nats = float(model.best.theta[player] - model.best.theta[anchor])
-        reach = min(math.sqrt(variance * 2 * drop) / ELO_PER_NAT, 3.0)  # draws alone have any variance
+        reach = min(math.sqrt(variance * 2 * drop) / ELO_PER_NAT, 3.0)  # huge if all games are drawn
     elif above or below:
         nats = math.inf if above else -math.inf
     low = _bound(model, player, anchor, drop, nats, -reach) * ELO_PER_NAT if above else -math.inf
@@ -167,8 +167,9 @@ def _estimate(
 def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: float, reach: float) -> float:
     """Return the difference at which the log-likelihood has fallen by `drop`, on the side of reach's sign.
 
-    reach: how far from the estimate, or from 0 if that is infinite, the bound may lie. The fall is convex in
-    the difference and nearly a parabola, so Newton's method is applied to its root, within a bracket.
+    reach: a first guess at the bound's distance from the estimate, or from 0 if that is infinite. The fall is
+    convex in the difference and nearly a parabola, so Newton's method is applied to its square root, within a
+    bracket.
     """
     inside = estimate if math.isfinite(estimate) else math.nan
     outside = math.nan
@@ -177,7 +178,7 @@ def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: flo
     for _ in range(_TRIES):
         fit = model.profile(player, anchor, at, fit)
         fall, slope = max(0.0, model.best.value - fit.value), -float(fit.gradient[player])
-        further = math.nan  # as far as rounding there is no fall, so no direction
+        further = math.nan  # within rounding there is no fall, so no direction
         if fall > 0 and slope * reach > 0:
             further = 2 * (math.sqrt(drop * fall) - fall) / slope
             if abs(fall - drop) < 1e-4 * drop:
@@ -198,9 +199,9 @@ def _bound(model: Davidson, player: int, anchor: int, drop: float, estimate: flo
 
 
 def _best_first(ratings: Sequence[Rating], model: Davidson) -> list[int]:
-    """Return the order of the table: by Elo; players without a finite one by groups that are comparable.
+    """Return the order of the table: by Elo, and players without a finite one by comparable groups.
 
-    Groups whose Elo is infinite follow each other by their best bound; players without any Elo come last.
+    Groups with an infinite Elo are ordered by their best bound; players without any Elo come last.
     """
 
     def group(k: int) -> list[int]:

@@ -1,6 +1,6 @@
-"""Ratings over the steps of training as one picture, PNG or SVG, with other players as lines to compare with.
+"""Ratings over training steps as one picture, PNG or SVG, with other players as reference lines.
 
-Equal ratings give an equal file, byte for byte. matplotlib without pyplot: nothing outside of the figure
+Equal ratings give equal files, byte for byte. It uses matplotlib without pyplot: nothing outside the figure
 changes.
 """
 
@@ -13,7 +13,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Without a date and a version, and with ids that do not change, equal ratings give equal files.
+# No date, no version and stable ids, so that equal ratings give equal files.
 _METADATA: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
@@ -21,7 +21,7 @@ _METADATA: Mapping[str, dict[str, str | None]] = {
 
 
 class RatedStep(NamedTuple):
-    """The rating of a run's checkpoint; low and high may be infinite, and elo with one of them."""
+    """The rating of a run's checkpoint; low and high may be infinite, and so may elo with one of them."""
 
     step: int
     elo: float
@@ -34,7 +34,7 @@ def plot_rating_curve(
 ) -> Path:
     """Draw the ratings of runs over their steps, and players as horizontal lines by name; return the file.
 
-    An interval without an end is an arrow; where the Elo itself is infinite, it begins at the finite bound.
+    An open-ended interval is an arrow; if the Elo itself is infinite, it begins at the finite bound.
     Steps without any bound are left out.
     """
     suffix = path.suffix.lower()
@@ -72,7 +72,7 @@ def _draw(curves: Mapping[str, Sequence[RatedStep]], lines: Mapping[str, float])
 
 
 def _curve(axes: Axes, name: str, steps: Sequence[RatedStep], color: str, arrow: float) -> None:
-    """Draw one run; arrow: how long an arrow is, in Elo."""
+    """Draw one run; arrow: the length of an arrow, in Elo."""
     known = [step for step in steps if math.isfinite(step.elo)]
     if any(math.isfinite(value) for step in steps for value in step[1:]):
         xs, ys = [step.step for step in known], [step.elo for step in known]
@@ -97,7 +97,7 @@ def _curve(axes: Axes, name: str, steps: Sequence[RatedStep], color: str, arrow:
 
 
 def _references(axes: Axes, lines: Mapping[str, float]) -> None:
-    """Draw players as dashed lines, the names at the right, moved apart where they are close."""
+    """Draw players as dashed lines, with names on the right, moved apart where they are close."""
     for elo in lines.values():
         axes.axhline(elo, color="grey", linestyle="--", linewidth=0.9, label="_reference")
     bottom, top = axes.get_ylim()
@@ -110,7 +110,7 @@ def _references(axes: Axes, lines: Mapping[str, float]) -> None:
 
 
 def _short(value: float, _position: float) -> str:
-    """Return a number of moves as an axis shows it: 500k, 1.5M."""
+    """Return a number of moves as an axis label: 500k, 1.5M."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

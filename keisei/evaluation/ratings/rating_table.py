@@ -1,4 +1,4 @@
-"""Ratings as a table to read, as plain text or as Markdown."""
+"""Ratings as a plain-text or Markdown table."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from keisei.evaluation.ratings.rating import Rating, Ratings
 
 
 def format_table(ratings: Ratings, names: Mapping[str, str] | None = None) -> str:
-    """Return ratings as plain text, a line for each player; names: what to call players, by identity.
+    """Return ratings as plain text, one line per player; names: display names by identity.
 
     LOS is the likelihood of superiority over the player on the next line.
     """
@@ -20,7 +20,7 @@ def format_table(ratings: Ratings, names: Mapping[str, str] | None = None) -> st
 
 
 def format_markdown(ratings: Ratings, names: Mapping[str, str] | None = None) -> str:
-    """Return ratings as a Markdown table; names: what to call players, by identity."""
+    """Return ratings as a Markdown table; names: display names by identity."""
     rows = [[cell.replace("|", "\\|") for cell in row] for row in _rows(ratings, names or {})]
     rule = ["---", *["---:"] * (len(rows[0]) - 1)]
     return "".join(f"| {' | '.join(row)} |\n" for row in [rows[0], rule, *rows[1:]])

@@ -1,11 +1,11 @@
 """Sequential test between two strengths: a match goes on until it is decided, and no longer.
 
     sprt = Sprt(elo0=0, elo1=30)
-    sprt.decision((3, 10, 40, 31, 16))  # pairs that brought 0, 1, 2, 3 and 4 half-points
+    sprt.decision((3, 10, 40, 31, 16))  # pairs that gave 0, 1, 2, 3 and 4 half-points
 
-The generalised sequential probability ratio test. The chances of a pair's five results are unknown, so each
-hypothesis, which is only about the expected score, takes those chances under which the results are most
-likely. Elo means the logistic curve here: the share of points 1 / (1 + 10^(-elo / 400)), draws being half.
+The generalised sequential probability ratio test. The probabilities of a pair's five results are unknown, so
+each hypothesis, which only fixes the expected score, takes those under which the results are most likely. Elo
+is logistic here: the share of points is 1 / (1 + 10^(-elo / 400)), a draw counting half.
 """
 
 import math
@@ -24,15 +24,15 @@ _SCORES = np.arange(5) / 4
 
 
 def score_of_elo(elo: float) -> float:
-    """Return the expected share of the points of the stronger by elo."""
+    """Return the expected share of the points for a player stronger by elo."""
     return 1 / (1 + 10 ** (-elo / 400))
 
 
 @dataclass(frozen=True, slots=True)
 class Sprt:
-    """The test of H0, the player is elo0 stronger, against H1, it is elo1 stronger; elo0 < elo1.
+    """A test of H0, the player is elo0 stronger, against H1, it is elo1 stronger; elo0 < elo1.
 
-    alpha: the chance to decide for H1 where H0 is true; beta: for H0 where H1 is true.
+    alpha: the probability of accepting H1 when H0 is true; beta: of accepting H0 when H1 is true.
     """
 
     elo0: float
@@ -58,9 +58,7 @@ class Sprt:
         """Return the log-likelihood ratio of H1 to H0; 0 without pairs."""
         counts = np.asarray(pairs, np.float64)
         if counts.shape != (5,) or not (counts >= 0).all():
-            raise ValueError(
-                f"expected five numbers of pairs, 0 or more, for 0 to 4 half-points, given {pairs}"
-            )
+            raise ValueError(f"expected five pair counts of 0 or more, for 0 to 4 half-points, given {pairs}")
         if not counts.any():
             return 0.0
         return _log_likelihood(counts, score_of_elo(self.elo1)) - _log_likelihood(
@@ -68,22 +66,23 @@ class Sprt:
         )
 
     def decision(self, pairs: Sequence[int]) -> SprtDecision | None:
-        """Return the accepted hypothesis, or None: the match must go on."""
+        """Return the accepted hypothesis, or None if the match must go on."""
         lower, upper = self.bounds
         llr = self.llr(pairs)
         return "H1" if llr >= upper else "H0" if llr <= lower else None
 
 
 def _log_likelihood(counts: Floats, score: float) -> float:
-    """Return the highest log-likelihood of the results with an expected score, apart from a constant.
+    """Return the maximum log-likelihood of the results for an expected score, up to a constant.
 
-    With shares f of the results x and Lagrange's multiplier m, the chances are f / (1 + m · (x - score)); m
-    makes their sum 1. If the score lies outside of all results that occurred, no m does that: m is then at
-    the end of its range, and the rest of the chance goes to the 0 or 4 half-points that never came.
+    With shares f of the results x and a Lagrange multiplier m, the probabilities are
+    f / (1 + m · (x - score)); m makes them sum to 1. If the score lies outside all results that occurred, no
+    m does: m is then at the end of its range, and the remaining probability goes to the 0 or 4 half-points
+    that never occurred.
     """
     seen = counts > 0
     shares, away = counts[seen] / counts.sum(), _SCORES[seen] - score
-    low, high = -1 / (1 - score), 1 / score  # where the chance of 4 or 0 half-points ceases to be positive
+    low, high = -1 / (1 - score), 1 / score  # beyond, 4 or 0 half-points would have a negative probability
     m = _root(shares, away, low, high)
     return float(-(counts[seen] * np.log1p(m * away)).sum())
 
@@ -91,7 +90,7 @@ def _log_likelihood(counts: Floats, score: float) -> float:
 def _root(shares: Floats, away: Floats, low: float, high: float) -> float:
     """Return m between low and high where the sum of shares · away / (1 + m · away), which falls, is 0.
 
-    Newton's method within a bracket; if there is no such m, the end that is nearer to it.
+    Newton's method within a bracket; if no such m exists, the nearer end.
     """
     for end, sign in ((low, -1), (high, 1)):
         below = 1 + end * away
@@ -101,7 +100,7 @@ def _root(shares: Floats, away: Floats, low: float, high: float) -> float:
     for _ in range(100):
         terms = away / (1 + m * away)
         excess = float((shares * terms).sum())
-        if excess == 0:  # all results may be the score itself
+        if excess == 0:  # all results may equal the score
             break
         step = excess / float((shares * terms * terms).sum())
         if min(abs(step), high - low) < 1e-12:

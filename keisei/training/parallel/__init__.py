@@ -19,7 +19,7 @@ __all__ = ["ModelSynchronizer", "ParallelManager", "SelfPlayWorker", "WorkerComm
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is asked for: who only reads about workers does without torch."""
+    """Load a name when it is asked for, so that torch is not needed to read about workers."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__} has no {name}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -106,7 +106,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkerSegment:
-    """A segment with its record: who played it, as which incarnation's how-manieth, with which weights.
+    """A segment and where it comes from: worker, process, sequence number, version of the weights.
 
     results: the games that ended in it. saved: the games as they stood after it.
     """
@@ -348,8 +348,8 @@ class _Channel:
         for length in lengths:
             parts.append(body[begin : begin + length])
             begin += length
-        place = PAGE_BYTES + slot * self._slot_bytes
-        data = bytearray(self._view[place : place + size] if self._shared else parts[3])
+        start = PAGE_BYTES + slot * self._slot_bytes
+        data = bytearray(self._view[start : start + size] if self._shared else parts[3])
         if _checksum(fields, *parts[:3], data) != checksum:
             raise DamagedError(f"segment {sequence} has another checksum than its worker computed")
         self._tickets.popleft()
@@ -402,9 +402,9 @@ class WorkerCommunicator:
         """Ask a worker for a segment; False if its channel is full."""
         return self._channels[worker].grant(steps, version)
 
-    def has_tickets(self, worker: int) -> bool:
-        """Tell whether a worker has been asked for segments that it has not delivered."""
-        return self._channels[worker].steps_asked_for(1) > 0
+    def tickets(self, worker: int) -> int:
+        """Return how many segments a worker has been asked for and has not delivered."""
+        return self._channels[worker].status().tickets
 
     def steps_asked_for(self, worker: int, streams: int) -> int:
         """Return how many moves the tickets of a worker with so many games come to."""

@@ -1,6 +1,6 @@
 """The learner's weights, versioned, in memory that the workers read: nobody waits for anybody.
 
-There are two places. The learner writes the one that is not the newest, so a worker that reads has the whole
+There are two buffers. The learner writes the one that is not the newest, so a worker that reads has the whole
 time until the next but one broadcast, and a learner that dies while it writes leaves the newest untouched. A
 sequence number (odd while it is written) and a checksum tell the reader whether what it read is whole.
 """
@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from keisei.training.parallel.shared_memory import SharedMemory
 
 _HEADER_BYTES = 128
-_NEWEST = 0  # the word with the number of the newest place, plus 1; 0 is none
-_WORDS = (4, 8)  # where the words of each place begin: sequence number, version, checksum
+_NEWEST = 0  # the word with the number of the newest buffer, plus 1; 0 is none
+_WORDS = (4, 8)  # where the words of each buffer begin: sequence number, version, checksum
 _TRIES = 100
 _PAUSE_SECONDS = 0.001
 
@@ -37,7 +37,7 @@ class SyncStatistics:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A tensor of the network and how it lies in a place."""
+    """A tensor of the network and how it lies in a buffer."""
 
     name: str
     shape: tuple[int, ...]
@@ -51,7 +51,8 @@ class _Field:
 class ModelSynchronizer:
     """Publishes a network's weights.
 
-    interval: updates between two broadcasts. compressed: floating-point weights travel as float16.
+    interval: moves between two publications; 1 is after every update. compressed: floating-point weights
+    travel as float16.
     """
 
     def __init__(self, network: nn.Module, *, interval: int = 1, compressed: bool = False) -> None:
@@ -71,18 +72,19 @@ class ModelSynchronizer:
         """Return what a worker reads the weights with; to be given to its process as an argument."""
         return WeightsReader(self._memory, self._fields, self._size)
 
-    def is_due(self, version: int) -> bool:
-        """Tell whether the weights of this version are to be published."""
-        return self._version < 0 or version >= self._version + self._interval
+    def is_due(self, version: int, moves: int) -> bool:
+        """Tell whether to publish this version, with so many moves collected since the last publication."""
+        enough = self._version < 0 or self._interval == 1 or moves >= self._interval
+        return version > self._version and enough
 
     def publish(self, network: nn.Module, version: int) -> None:
         """Let the workers have the weights of this version, which must be newer than the last one."""
         if version <= self._version:
             raise ValueError(f"weights version {version} is not newer than {self._version}")
         start = time.perf_counter()
-        place = self._count % 2
-        memory = _place(self._memory, place, self._size)
-        words = self._words[_WORDS[place] :]
+        buffer = self._count % 2
+        memory = _buffer(self._memory, buffer, self._size)
+        words = self._words[_WORDS[buffer] :]
         words[0] = 2 * self._count + 1
         tensors = network.state_dict()
         for field in self._fields:
@@ -96,7 +98,7 @@ class ModelSynchronizer:
         words[1] = version
         words[2] = _checksum(version, memory)
         words[0] = 2 * self._count + 2
-        self._words[_NEWEST] = place + 1
+        self._words[_NEWEST] = buffer + 1
         self._count, self._version = self._count + 1, version
         self._milliseconds = 1000 * (time.perf_counter() - start)
         self._total_milliseconds += self._milliseconds
@@ -130,7 +132,7 @@ class WeightsReader:
         """Load the newest weights if there are newer ones than those loaded; return the version loaded.
 
         Weights that cannot be had whole, because the learner died while writing or writes faster than this
-        reads, leave the old ones in place; without old ones that is a TimeoutError.
+        reads, leave the old ones loaded; without old ones that is a TimeoutError.
         """
         for attempt in range(_TRIES):
             found = self._read()
@@ -151,7 +153,7 @@ class WeightsReader:
         return self.version
 
     def _read(self) -> tuple[int, bytearray] | None:
-        """Return the newest version and a copy of its place; None if it was written meanwhile."""
+        """Return the newest version and a copy of its buffer; None if it was written meanwhile."""
         newest = int(self._words[_NEWEST])
         if newest == 0:
             return None
@@ -159,13 +161,13 @@ class WeightsReader:
         sequence, version, checksum = (int(word) for word in words[:3])
         if version == self.version and sequence % 2 == 0:
             return version, bytearray()
-        data = bytearray(_place(self._memory, newest - 1, self._size))
+        data = bytearray(_buffer(self._memory, newest - 1, self._size))
         whole = sequence % 2 == 0 and int(words[0]) == sequence and _checksum(version, data) == checksum
         return (version, data) if whole else None
 
 
 def _layout(network: nn.Module, compressed: bool) -> tuple[tuple[_Field, ...], int]:
-    """Return where each tensor lies in a place, and the size of a place."""
+    """Return where each tensor lies in a buffer, and the size of a buffer."""
     fields = []
     offset = 0
     for name, tensor in network.state_dict().items():
@@ -181,8 +183,8 @@ def _words(memory: SharedMemory) -> npt.NDArray[np.int64]:
     return np.ndarray(_HEADER_BYTES // 8, np.int64, memory.view)
 
 
-def _place(memory: SharedMemory, place: int, size: int) -> memoryview:
-    begin = _HEADER_BYTES + place * size
+def _buffer(memory: SharedMemory, number: int, size: int) -> memoryview:
+    begin = _HEADER_BYTES + number * size
     return memory.view[begin : begin + size]
 
 

@@ -13,7 +13,7 @@ long meanwhile calls `supervise` now and then, so that a worker that dies is rep
 import atexit
 import sys
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -25,18 +25,15 @@ from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SavedGames, SelfPlay, next_number
-from keisei.training.parallel.communication import (
-    Kind,
-    Word,
-    WorkerCommunicator,
-    WorkerSegment,
-)
-from keisei.training.parallel.ledger import REASONS, Account
+from keisei.training.parallel.communication import WorkerCommunicator, WorkerSegment
+from keisei.training.parallel.ledger import REASONS, Account, ConservationError
 from keisei.training.parallel.model_sync import ModelSynchronizer
+from keisei.training.parallel.parallel_statistics import ParallelStatistics
+from keisei.training.parallel.segment_orders import SegmentOrders
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.supervisor import Supervisor
-from keisei.training.parallel.worker_setup import begin_games, number_of_workers
+from keisei.training.parallel.worker_setup import begin_games, costly_settings, number_of_workers
 from keisei.training.parallel.worker_status import WorkerStatus
 
 _LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
@@ -56,7 +53,8 @@ class ParallelManager:
     """Workers that play with an agent's weights.
 
     games: where the workers go on, one for each, as `save_games` returned them; new games if None.
-    notice: is told, in one line, what a person should know. supervision: how patient to be with workers.
+    notice: is told, in one line, what a person should know. log: is given the traceback of every worker that
+    fails, below a line that says which one it was. supervision: how patient to be with workers.
     worker: what plays, with further arguments for it; for those who want another one.
     """
 
@@ -67,6 +65,7 @@ class ParallelManager:
         *,
         games: Sequence[SavedGames] | None = None,
         notice: Callable[[str], None] = say,
+        log: Callable[[str], None] = lambda _: None,
         supervision: Supervision = PATIENCE,
         worker: type[SelfPlayWorker] = SelfPlayWorker,
         worker_arguments: Sequence[Any] = (),
@@ -75,8 +74,8 @@ class ParallelManager:
         self.agent = agent
         self._notice, self._supervision = notice, supervision
         parallel, count = self.config.training.parallel, number_of_workers(self.config)
-        self._streams, self._lag = parallel.episodes_per_worker, parallel.max_policy_lag
-        self._oldest = parallel.max_policy_lag + parallel.model_sync_interval - 1  # in updates
+        self._count, self._streams = count, parallel.episodes_per_worker
+        self._lag = parallel.max_policy_lag
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
@@ -89,26 +88,40 @@ class ParallelManager:
             slot_bytes=SegmentShape(self._longest, self._streams).nbytes,
             shared=parallel.use_shared_memory,
         )
-        self._crew = Supervisor(
-            saved,
+        self._orders = SegmentOrders(
+            saved, self._communicator, streams=self._streams, limit=parallel.queue_maxsize
+        )
+        self._statistics = ParallelStatistics(count)
+        self._supervisor = Supervisor(
+            count,
+            self._orders,
             self._communicator,
             self._synchronizer,
+            self._statistics,
             (worker, self.config, _workers_numerics(agent), tuple(worker_arguments)),
             timeout=parallel.worker_timeout,
             supervision=supervision,
             notice=notice,
+            log=log,
         )
         self._running = self._ended = False
-        self._taken: list[WorkerSegment] = []  # from the queue, by a collection that is under way
-        self._steps = self._longest  # moves of each game in the segments that are asked for
+        self._published: deque[int] = deque()  # versions of the weights, those too old for use left out
+        self._moves = 0  # collected since weights were published
         self._serial_since: float | None = None
 
     # Start and end
 
-    def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> None:
-        """Start the workers and wait until they can play; before_wait as for collect_experiences."""
-        if self._running or self._ended:
-            raise RuntimeError(f"the workers {'are running already' if self._running else 'were shut down'}")
+    def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> bool:
+        """Start the workers, if they are not running, and wait until they can play; return True.
+
+        before_wait: as for collect_experiences.
+        """
+        if self._ended:
+            raise RuntimeError("the workers were shut down")
+        if self._running:
+            return True
+        for line in costly_settings(self.config):
+            self._notice(line)
         self._running = True
         atexit.register(self.shutdown)
         try:
@@ -121,11 +134,12 @@ class ParallelManager:
         except BaseException:
             self.shutdown()
             raise
+        return True
 
     def _is_starting(self, late: bool) -> bool:
         """Tell whether somebody is still to come; when it is late, only as long as nobody has."""
-        phases = [place.phase for place in self._crew.places if place.can_be_relied_on()]
-        return any(phase != "running" for phase in phases) and not (late and "running" in phases)
+        running = self._supervisor.running
+        return not set(self._supervisor.reliable) <= set(running) and not (late and running)
 
     def shutdown(self) -> None:
         """Stop the workers, by force where they do not stop by themselves; a second call does nothing."""
@@ -133,9 +147,13 @@ class ParallelManager:
             return
         self._running, self._ended = False, True
         atexit.unregister(self.shutdown)
-        self._crew.dismiss()
-        self._discard_waiting("shutdown")
+        self._supervisor.dismiss()
+        self._orders.discard("shutdown")
         self._synchronizer.close()
+
+    def stop_workers(self) -> None:
+        """Do the same as shutdown."""
+        self.shutdown()
 
     def __enter__(self) -> Self:
         self.start_workers()
@@ -153,76 +171,77 @@ class ParallelManager:
     ) -> list[WorkerSegment]:
         """Return segments of at least so many moves together, by worker.
 
-        With max_policy_lag 0 all are played now, else the workers play on when this returns, and what gets
-        older than that many updates (beyond what model_sync_interval makes them) is dropped. before_wait is
-        called some times each second; what it raises ends the waiting, and nothing is lost. If no worker is
-        left, this process plays.
+        With max_policy_lag 0 all are played now, else the workers play on when this returns. What was played
+        with weights older than those that the workers had max_policy_lag updates ago is dropped. before_wait
+        is called some times each second; what it raises ends the waiting, and nothing is lost. If no worker
+        is left, this process plays.
         """
         self._check_can_collect(target_steps)
-        steps = min(self._longest, -(-target_steps // (len(self._crew.places) * self._streams)))
-        needed = -(-target_steps // (steps * self._streams))
-        taken = self._taken = []
-        try:
+        steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
+        moves = steps * self._streams  # of a segment
+        ahead = -(-target_steps // moves) * self._lag
+        with self.agent.clock("collect"), self._orders.collection() as taken:
             while True:
-                self._take(taken, target_steps)
-                missing = max(0, target_steps - sum(len(one.segment) for one in taken))
+                missing = self._orders.take(target_steps, self._oldest_version())
                 # Not a number of segments: an earlier call may have asked for shorter ones.
-                self._ask(steps, -(-missing // (steps * self._streams)) + needed * self._lag, taken)
+                self._orders.order(-(-missing // moves) + ahead, steps, self._supervisor.reliable)
+                self._grant()
                 if not missing:
                     break
                 before_wait()
-                if any(place.can_be_relied_on() for place in self._crew.places):
+                if self._supervisor.reliable:
                     self._note_parallel()
                     self.supervise(_LOOK_SECONDS)
                 else:
                     self._note_serial()
                     with suppress(_ResetError):
-                        taken.append(self._play_here(steps, len(taken), before_wait))
+                        self._orders.add_own(self._play_here(steps, len(taken), before_wait))
                     self.supervise()
-        except BaseException:
-            self._crew.queue.extendleft(reversed(taken))
-            raise
-        finally:
-            self._taken = []
-        for one in taken:
-            self._crew.places[one.worker].saved = one.saved
-            self._crew.ledger.trained(len(one.segment))
-        self._crew.history.took(taken, self.agent.version)
+        self._moves += sum(len(one.segment) for one in taken)
+        self._statistics.took(taken, self.agent.version)
         return sorted(taken, key=lambda one: one.worker)  # so that it does not matter who was the fastest
 
     def synchronize_models(self) -> bool:
-        """Give the workers the agent's weights, if model_sync_interval updates have passed; tell whether."""
-        if not self._synchronizer.is_due(self.agent.version):
-            return False
-        self._publish()
-        return True
+        """Give the workers the agent's weights, if they are due; tell whether they have the current ones.
+
+        Weights are due after the first update by which model_sync_interval moves have been collected since
+        they were published last.
+        """
+        with self.agent.clock("synchronize"):
+            if self._synchronizer.is_due(self.agent.version, self._moves):
+                self._publish()
+        return self._synchronizer.version == self.agent.version
+
+    def sync_model_if_needed(self) -> bool:
+        """Do the same as synchronize_models."""
+        return self.synchronize_models()
 
     def give_back(self, steps: int) -> None:
         """Say that so many moves that were collected are not trained on, because the learner was stopped."""
-        self._crew.ledger.give_back(steps)
+        self._orders.give_back(steps)
 
     def save_games(self) -> list[SavedGames]:
         """Return the games of each worker as they stood after the last segment that was collected."""
-        return [place.saved for place in self._crew.places]
+        return self._orders.saved_games()
 
     # Control
 
     def pause(self) -> None:
         """Let the workers rest, in the middle of a segment if need be."""
         self._check_running()
-        self._crew.command(Kind.PAUSE)
+        self._supervisor.pause()
 
     def resume(self) -> None:
         """Let the workers play on."""
         self._check_running()
-        self._crew.command(Kind.RESUME)
+        self._supervisor.resume()
 
     def reset(self) -> None:
         """Begin new games everywhere; what is under way of the old ones is discarded."""
         self._check_running()
-        first = next_number(place.played for place in self._crew.places)
-        self._crew.begin(begin_games(self.config, len(self._crew.places), first))
-        self._discard_waiting("reset")
+        first = next_number(self._orders.games)
+        self._orders.reset(begin_games(self.config, self._count, first))
+        self._supervisor.send_games()
 
     def supervise(self, timeout: float = 0.0) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send.
@@ -230,7 +249,7 @@ class ParallelManager:
         The same exception three times before any worker has delivered anything is a WorkerError.
         """
         self._check_running()
-        self._crew.supervise(timeout)
+        self._supervisor.supervise(timeout)
         self._grant()
 
     # What is known
@@ -243,18 +262,12 @@ class ParallelManager:
     @property
     def workers(self) -> list[WorkerStatus]:
         """What is known of each worker now."""
-        known = [self._crew.status(place) for place in self._crew.places]
+        known = self._supervisor.statuses()
         return known if self._running else [replace(status, state="stopped") for status in known]
 
     def account(self) -> Account:
         """Return where every move has gone; ConservationError if one is missing or counted twice."""
-        asked_for = {}
-        for place in self._crew.there():
-            # Its own count first: what it makes after that is not expected to be anywhere.
-            self._crew.ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
-            asked_for[place.worker] = self._communicator.steps_asked_for(place.worker, self._streams)
-        queued = sum(len(one.segment) for one in (*self._crew.queue, *self._taken))
-        return self._crew.ledger.check(queued=queued, asked_for=asked_for)
+        return self._orders.account()
 
     def get_statistics(self) -> dict[str, Any]:
         """Return everything that is counted and measured, as plain values."""
@@ -265,21 +278,21 @@ class ParallelManager:
             "is_serial": self._serial_since is not None,
             "active_workers": _active(workers),
             "total_steps_collected": account.trained,
-            "total_episodes_collected": self._crew.history.games,
-            "queue_size": len(self._crew.queue),
-            "queue_depth": list(self._crew.history.queue_depth),
+            "total_episodes_collected": self._statistics.games,
+            "queue_size": self._orders.waiting,
+            "queue_depth": list(self._statistics.queue_depth),
             "steps": {
                 "generated": account.generated,
                 "trained": account.trained,
                 "in_flight": account.in_flight,
                 "discarded": dict(account.discarded),
             },
-            "policy_lag": dict(sorted(self._crew.history.lags.items())),
-            "replacement_seconds": list(self._crew.history.replacement_seconds),
+            "policy_lag": dict(sorted(self._statistics.lags.items())),
+            "replacement_seconds": list(self._statistics.replacement_seconds),
             "synchronization": asdict(self._synchronizer.statistics()),
             "channels": [asdict(channel) for channel in self._communicator.status()],
             "worker_stats": [asdict(worker) for worker in workers],
-            "worker_seconds": [self._crew.seconds(place) for place in self._crew.places],
+            "worker_seconds": self._supervisor.seconds(),
         }
 
     def metrics(self) -> dict[str, float]:
@@ -298,11 +311,9 @@ class ParallelManager:
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
             **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS},
-            **self._crew.history.lap(),
+            **self._statistics.lap(self._supervisor.seconds()),
         }
-        for place in self._crew.there():
-            busy = self._communicator.word(place.worker, Word.BUSY_NANOSECONDS)
-            self._crew.history.mark(place.worker, busy)
+        self._supervisor.mark_utilization()
         return metrics
 
     # Inside: collecting
@@ -315,72 +326,43 @@ class ParallelManager:
         self._check_running()
         if target_steps < 1:
             raise ValueError(f"target_steps is {target_steps}, expected at least 1")
-        if self._crew.paused:
+        if self._supervisor.paused:
             raise RuntimeError("the workers are paused; call resume() first")
-        if self.agent.version - self._synchronizer.version > self._oldest:
+        behind = self.agent.version - self._synchronizer.version
+        if behind > self._lag and self._synchronizer.is_due(self.agent.version, self._moves):
             raise RuntimeError(
                 f"the workers have the weights of update {self._synchronizer.version}, the agent is at "
                 f"{self.agent.version}; call synchronize_models() after learning"
             )
 
-    def _take(self, taken: list[WorkerSegment], target_steps: int) -> None:
-        """Move segments from the queue to those taken, until there are enough; drop those too old."""
-        while self._crew.queue and sum(len(one.segment) for one in taken) < target_steps:
-            one = self._crew.queue.popleft()
-            if self.agent.version - one.version > self._oldest:
-                self._crew.ledger.discard_queued(len(one.segment), "stale")
-            else:
-                taken.append(one)
-
-    def _discard_waiting(self, reason: str) -> None:
-        for one in (*self._taken, *self._crew.queue):
-            self._crew.ledger.discard_queued(len(one.segment), reason)
-        self._taken.clear()
-        self._crew.queue.clear()
-
-    def _ask(self, steps: int, wanted: int, taken: Sequence[WorkerSegment]) -> None:
-        """See to it that so many segments, of so many moves, wait or are owed, by turns of all workers."""
-        reliable = [place for place in self._crew.places if place.can_be_relied_on()]
-        waiting = Counter(one.worker for one in self._crew.queue)
-        share = Counter(one.worker for one in taken) + waiting
-        for _ in range(wanted - len(self._crew.queue) - sum(place.owed for place in reliable)):
-            if reliable:
-                least = min(reliable, key=lambda place: (share[place.worker] + place.owed, place.worker))
-                least.owed += 1
-        self._steps = steps
-        self._grant()
+    def _oldest_version(self) -> int:
+        """Return the version of the weights that the workers had max_policy_lag updates ago."""
+        while len(self._published) > 1 and self._published[1] <= self.agent.version - self._lag:
+            self._published.popleft()
+        return self._published[0]
 
     def _grant(self) -> None:
-        """Ask the workers for what they owe, as far as there is room for it."""
-        tickets = {channel.worker: channel.tickets for channel in self._communicator.status()}
-        waiting = Counter(one.worker for one in self._crew.queue)
-        limit = self.config.training.parallel.queue_maxsize
-        for place in self._crew.places:
-            if place.phase == "running" and not place.games_sent:
-                under_way = waiting[place.worker] + tickets[place.worker]
-                for _ in range(min(place.owed - tickets[place.worker], limit - under_way)):
-                    self._communicator.grant(place.worker, self._steps, self._synchronizer.version)
+        """Give tickets to the workers that can play, for what they owe."""
+        self._orders.grant(self._supervisor.running, self._synchronizer.version)
 
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
         """Play a segment of a worker's games in this process."""
-        place = self._crew.places[turn % len(self._crew.places)]
-        begin = place.played
+        worker = turn % self._count
+        begin = self._orders.games[worker]
         self_play = SelfPlay.restore(begin, self.config.env)
 
         def before_step() -> None:
             before_wait()
-            if place.played is not begin:
+            if self._orders.games[worker] is not begin:
                 raise _ResetError
 
         collected = self_play.rollout(self.agent, steps, before_step=before_step)
-        place.played = self_play.save()
-        self._crew.ledger.played_here(len(collected.segment))
-        self._crew.history.serial_steps += len(collected.segment)
+        self._statistics.serial_steps += len(collected.segment)
         return WorkerSegment(
             collected.segment,
             collected.results,
-            place.played,
-            place.worker,
+            self_play.save(),
+            worker,
             incarnation=-1,
             sequence=turn,
             version=self.agent.version,
@@ -402,6 +384,23 @@ class ParallelManager:
 
     def _publish(self) -> None:
         self._synchronizer.publish(self.agent.network, self.agent.version)
+        self._published.append(self.agent.version)
+        self._moves = 0
+
+    # For the training loop, see keisei.training.collector
+
+    def checked_metrics(self, trained: int) -> dict[str, float]:
+        """Return `metrics()`; ConservationError if other than `trained` moves were trained on."""
+        metrics = self.metrics()
+        if metrics["parallel/steps_trained"] != trained:
+            raise ConservationError(f"{trained} moves were trained on, but: {self.account()}")
+        return metrics
+
+    def close(self, trained: int) -> str:
+        """Shut down and tell where every move went; those collected beyond `trained` are given back."""
+        self.give_back(self.account().trained - trained)
+        self.shutdown()
+        return f"workers: {self.account()}"
 
 
 def _active(workers: Sequence[WorkerStatus]) -> int:

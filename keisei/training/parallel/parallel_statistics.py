@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keisei.training.parallel.communication import WorkerSegment
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
 
 
 class ParallelStatistics:
-    """Totals, histories, and the figures of a lap, which `lap` ends."""
+    """Totals, series over time, and the figures of a lap, which `lap` ends."""
 
     def __init__(self, workers: int) -> None:
         self.games = 0
@@ -17,12 +17,14 @@ class ParallelStatistics:
         self.replacement_seconds: deque[float] = deque(maxlen=1000)
         self.queue_depth: deque[tuple[float, int]] = deque(maxlen=1000)  # (seconds, segments)
         self.totals = [(0, 0, -1)] * workers  # steps, games, weights version of the processes that have ended
+        self.seconds: list[Mapping[str, float]] = [{}] * workers  # of the processes that have ended
         self.restarts = self.serial_steps = 0
         self._began = time.monotonic()
         self._busy = [(self._began, 0)] * workers
         self._looks = self._depths = 0  # of this lap: how often was looked, and the sum of what was seen
         self._lap_lags: Counter[int] = Counter()
         self._lap_restarts = self._lap_serial = 0
+        self._lap_seconds: Mapping[str, float] = dict.fromkeys(PLAY_PHASES, 0.0)
 
     def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
         """Note the segments that are given to the learner."""
@@ -37,9 +39,15 @@ class ParallelStatistics:
         self._looks += 1
         self._depths += depth
 
-    def ended(self, status: WorkerStatus) -> None:
+    def ended(self, status: WorkerStatus, seconds: Mapping[str, float]) -> None:
         """Note what the processes of a worker have done so far, the last of which is ending."""
         self.totals[status.worker] = (status.steps, status.games, status.weights_version)
+        self.seconds[status.worker] = seconds
+
+    def started(self, worker: int, *, replaces: bool) -> None:
+        """Note a new process, which may be a replacement."""
+        self.restarts += replaces
+        self.mark(worker, 0)
 
     def mark(self, worker: int, busy_nanoseconds: int) -> None:
         """Begin to measure a worker's utilisation."""
@@ -50,8 +58,9 @@ class ParallelStatistics:
         since, before = self._busy[worker]
         return min(1.0, (busy_nanoseconds - before) / 1e9 / max(time.monotonic() - since, 1e-9))
 
-    def lap(self) -> dict[str, float]:
-        """Return the metrics of the lap and begin the next one."""
+    def lap(self, seconds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """Return the metrics of the lap and begin the next one; seconds: by phase, of each worker, so far."""
+        spent = {phase: sum(worker[phase] for worker in seconds) for phase in PLAY_PHASES}
         lags = self._lap_lags or Counter([0])
         metrics = {
             "parallel/queue_depth": self._depths / max(self._looks, 1),
@@ -59,7 +68,8 @@ class ParallelStatistics:
             "parallel/lag_max": max(lags),
             "parallel/restarts": self.restarts - self._lap_restarts,
             "parallel/serial_steps": self.serial_steps - self._lap_serial,
+            **{f"parallel/seconds_{phase}": spent[phase] - self._lap_seconds[phase] for phase in PLAY_PHASES},
         }
         self._looks, self._depths, self._lap_lags = 0, 0, Counter()
-        self._lap_restarts, self._lap_serial = self.restarts, self.serial_steps
+        self._lap_restarts, self._lap_serial, self._lap_seconds = self.restarts, self.serial_steps, spent
         return metrics

@@ -1,7 +1,7 @@
 """SelfPlayWorker: a process that plays. It has games and a copy of the network of its own, and one thread.
 
 All it knows is in what it has delivered: with each segment go the games as they stand after it, so another
-process can take its place and play on as if nothing had happened. It lives no longer than the learner.
+process can take over and play on as if nothing had happened. It lives no longer than the learner.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A worker's place: its games, and the processes that play them, one after the other.
+"""SupervisedWorker: the processes of one worker, one after the other.
 
-When to start the next process, and when to stop trying, is decided here; who does it is the crew.
+It decides when to start the next process, and when to stop trying; the supervisor does it.
 """
 
 import os
@@ -13,7 +13,6 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal
 
-from keisei.core.self_play import SavedGames
 from keisei.training.parallel.communication import Activity
 from keisei.training.parallel.worker_status import State
 
@@ -29,7 +28,7 @@ Phase = Literal["starting", "running", "restarting", "given up"]
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """How patient the crew is with its workers.
+    """How patient the supervisor is with the workers.
 
     restarts: of one worker within window_seconds, after which it is given up; it is tried again after
     retry_seconds. The first restart waits for first_backoff_seconds, and every further one that follows
@@ -46,19 +45,13 @@ class Supervision:
 
 
 class SupervisedWorker:
-    """One of the crew. `process` is there while phase is starting or running."""
+    """One worker. `process` is there while phase is starting or running."""
 
-    def __init__(
-        self, worker: int, saved: SavedGames, limits: Supervision, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.worker = worker
+    def __init__(self, number: int, limits: Supervision, clock: Callable[[], float] = time.monotonic) -> None:
+        self.number = number
         self.phase: Phase = "restarting"
         self.incarnation = -1
         self.process: BaseProcess | None = None
-        self.saved = saved  # after the last segment that was given to the learner
-        self.played = saved  # after the last segment that was delivered
-        self.owed = 0  # segments that it still has to deliver, asked for or not
-        self.games_sent = 0  # and not yet taken
         self.on_trial = False  # it was given up, and its new process has yet to be ready
         self.last_error = ""
         self.has_delivered = False  # this incarnation
@@ -77,7 +70,6 @@ class SupervisedWorker:
         self.on_trial = self.phase == "given up"
         self.phase, self.process = "starting", process
         self.incarnation += 1
-        self.games_sent = 0
         self.has_delivered = False
         self._silent_seconds, self._beats, self._looked_at = 0.0, -1, self._clock()
 
@@ -91,7 +83,7 @@ class SupervisedWorker:
         while self._restarted_at and self._restarted_at[0] <= now - self._limits.window_seconds:
             self._restarted_at.popleft()
         if self.on_trial or len(self._restarted_at) >= self._limits.restarts:
-            self.phase, self.owed = "given up", 0
+            self.phase = "given up"
             self.due_at = now + self._limits.retry_seconds
             return None
         self.phase = "restarting"

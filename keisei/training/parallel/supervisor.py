@@ -5,15 +5,14 @@ import os
 import signal
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 from keisei.config.schema import AppConfig
 from keisei.core.numerics import Numerics
-from keisei.core.self_play import SavedGames
 from keisei.training.parallel.communication import (
     Activity,
     DamagedError,
@@ -21,12 +20,11 @@ from keisei.training.parallel.communication import (
     Kind,
     Word,
     WorkerCommunicator,
-    WorkerSegment,
     read_failure,
 )
-from keisei.training.parallel.ledger import Ledger
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.parallel_statistics import ParallelStatistics
+from keisei.training.parallel.segment_orders import SegmentOrders
 from keisei.training.parallel.self_play_worker import SelfPlayWorker, work
 from keisei.training.parallel.supervised_worker import (
     SupervisedWorker,
@@ -50,7 +48,7 @@ class WorkerError(RuntimeError):
 
 
 class Supervisor:
-    """The workers, each in its place; what they deliver is put into `queue`.
+    """The processes of so many workers; what they deliver goes to `orders`.
 
     start: what a process is started with beside its end of the channel: the kind of worker, config, formats
     and further arguments.
@@ -58,23 +56,25 @@ class Supervisor:
 
     def __init__(
         self,
-        games: Sequence[SavedGames],
+        workers: int,
+        orders: SegmentOrders,
         communicator: WorkerCommunicator,
         synchronizer: ModelSynchronizer,
+        statistics: ParallelStatistics,
         start: tuple[type[SelfPlayWorker], AppConfig, Numerics, tuple[Any, ...]],
         *,
         timeout: float,
         supervision: Supervision,
         notice: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
-        self.places = [SupervisedWorker(worker, saved, supervision) for worker, saved in enumerate(games)]
-        self.queue: deque[WorkerSegment] = deque()
-        self.ledger = Ledger()
-        self.history = ParallelStatistics(len(games))
-        self.paused = False
-        self._communicator, self._synchronizer = communicator, synchronizer
+        self._workers = [SupervisedWorker(number, supervision) for number in range(workers)]
+        self._orders, self._communicator, self._synchronizer = orders, communicator, synchronizer
+        self._statistics = statistics
         self._start = start
-        self._timeout, self._supervision, self._notice = timeout, supervision, notice
+        self._timeout, self._supervision = timeout, supervision
+        self._notice, self._log = notice, log
+        self._paused = False
         self._failures_at_start: Counter[str] = Counter()
         self._anything_delivered = False
         self._context = multiprocessing.get_context("forkserver")
@@ -84,99 +84,134 @@ class Supervisor:
             preload.insert(0, "keisei.training.parallel.fork_server_first")
         self._context.set_forkserver_preload(preload)
 
+    # What is asked of it
+
     def supervise(self, timeout: float) -> None:
         """Take in what workers have sent and replace those that are gone; wait so long for one to send."""
-        for place in self.places:
-            if place.is_due():
-                self._launch(place)
-        due = [place.due_at - time.monotonic() for place in self.places if place.process is None]
-        sentinels = [place.process.sentinel for place in self.places if place.process is not None]
+        for worker in self._workers:
+            if worker.is_due():
+                self._launch(worker)
+        due = [worker.due_at - time.monotonic() for worker in self._workers if worker.process is None]
+        sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
         self._communicator.wait(sentinels, min([timeout, *due]))
-        for place in self.there():
-            self._look_at(place)
-        self.history.looked(len(self.queue))
+        for worker in self._with_process():
+            self._look_at(worker)
+        self._statistics.looked(self._orders.waiting)
 
-    def there(self) -> Iterator[SupervisedWorker]:
-        """Go through the places that have a process now."""
-        for place in self.places:
-            if place.process is not None:
-                yield place
+    def pause(self) -> None:
+        """Let all workers rest, those that are started later included."""
+        self._command(Kind.PAUSE)
 
-    def command(self, command: Kind) -> None:
-        """Send PAUSE or RESUME to all, those that are started later included."""
-        self.paused = command is Kind.PAUSE
-        for place in self.places:
-            if place.phase == "running":
-                self._communicator.send_command(place.worker, command)
+    def resume(self) -> None:
+        """Let all workers play on."""
+        self._command(Kind.RESUME)
 
-    def begin(self, games: Sequence[SavedGames]) -> None:
-        """Let all go on with other games; what they owe is forgotten."""
-        for place, begun in zip(self.places, games, strict=True):
-            place.saved = place.played = begun
-            place.owed = 0
-            if place.phase == "running":
-                self._send_games(place)
+    def send_games(self) -> None:
+        """Let all workers go on with the games that they have now; others get them when they are ready."""
+        for number in self.running:
+            self._orders.send_games(number)
 
     def dismiss(self) -> None:
         """End all processes, by force where they do not end by themselves."""
-        for place in self.there():
-            self._communicator.send_command(place.worker, Kind.STOP)
+        for worker in self._with_process():
+            self._communicator.send_command(worker.number, Kind.STOP)
         deadline = time.monotonic() + _LEAVE_SECONDS
         try:
-            for place in self.there():
-                assert place.process is not None
-                place.process.join(max(0.0, deadline - time.monotonic()))
+            for worker in self._with_process():
+                assert worker.process is not None
+                worker.process.join(max(0.0, deadline - time.monotonic()))
         finally:  # also if somebody presses Ctrl-C once more
-            for place in self.there():
-                self._remove(place, "shutdown")
+            for worker in self._with_process():
+                self._remove(worker, "shutdown")
 
-    def status(self, place: SupervisedWorker) -> WorkerStatus:
-        """Return what is known of a worker now."""
-        steps, games, version = self.history.totals[place.worker]
+    # What is known
+
+    @property
+    def paused(self) -> bool:
+        """The workers rest."""
+        return self._paused
+
+    @property
+    def running(self) -> list[int]:
+        """The workers that can be asked to play now."""
+        return [worker.number for worker in self._workers if worker.phase == "running"]
+
+    @property
+    def reliable(self) -> list[int]:
+        """The workers that play or will soon, so that their segments are worth waiting for."""
+        return [worker.number for worker in self._workers if worker.can_be_relied_on()]
+
+    def statuses(self) -> list[WorkerStatus]:
+        """Return what is known of each worker now."""
+        return [self._status(worker) for worker in self._workers]
+
+    def seconds(self) -> list[dict[str, float]]:
+        """Return what the processes of each worker have spent their time with so far."""
+        return [self._seconds(worker) for worker in self._workers]
+
+    def mark_utilization(self) -> None:
+        """Measure the utilization of the workers from now on."""
+        for worker in self._with_process():
+            busy = self._communicator.word(worker.number, Word.BUSY_NANOSECONDS)
+            self._statistics.mark(worker.number, busy)
+
+    def _with_process(self) -> Iterator[SupervisedWorker]:
+        for worker in self._workers:
+            if worker.process is not None:
+                yield worker
+
+    def _status(self, worker: SupervisedWorker) -> WorkerStatus:
+        steps, games, version = self._statistics.totals[worker.number]
         utilization = 0.0
-        state, pid = place.state(None), None
-        if place.process is not None:
-            words = {word: self._communicator.word(place.worker, word) for word in Word}
+        state, pid = worker.state(None), None
+        if worker.process is not None:
+            words = {word: self._communicator.word(worker.number, word) for word in Word}
             steps, games = steps + words[Word.STEPS], games + words[Word.GAMES]
             version = max(version, words[Word.WEIGHTS_VERSION])
-            utilization = self.history.utilization(place.worker, words[Word.BUSY_NANOSECONDS])
-            state, pid = place.state(words[Word.STATE]), place.process.pid
+            utilization = self._statistics.utilization(worker.number, words[Word.BUSY_NANOSECONDS])
+            state, pid = worker.state(words[Word.STATE]), worker.process.pid
         return WorkerStatus(
-            worker=place.worker,
+            worker=worker.number,
             state=state,
-            incarnation=place.incarnation,
+            incarnation=worker.incarnation,
             pid=pid,
             utilization=utilization,
             steps=steps,
             games=games,
             weights_version=version,
-            restarts=max(0, place.incarnation),
+            restarts=max(0, worker.incarnation),
             memory_bytes=resident_bytes(pid),
-            last_error=place.last_error,
+            last_error=worker.last_error,
         )
 
-    def seconds(self, place: SupervisedWorker) -> dict[str, float]:
-        """Return what the process in a place has spent its time with, nothing if there is none."""
-        if place.process is None:
-            return {}
-        return {
-            name.removesuffix("_NANOSECONDS").lower(): self._communicator.word(place.worker, word) / 1e9
-            for name, word in Word.__members__.items()
-            if name.endswith("_NANOSECONDS")
-        }
+    def _seconds(self, worker: SupervisedWorker) -> dict[str, float]:
+        before, seconds = self._statistics.seconds[worker.number], {}
+        for name, word in Word.__members__.items():
+            if name.endswith("_NANOSECONDS"):
+                phase = name.removesuffix("_NANOSECONDS").lower()
+                shown = 0 if worker.process is None else self._communicator.word(worker.number, word)
+                seconds[phase] = before.get(phase, 0.0) + shown / 1e9
+        return seconds
 
-    def _launch(self, place: SupervisedWorker) -> None:
-        """Start a process in a place; a machine that cannot is one more reason to wait and try again."""
+    # Processes
+
+    def _command(self, command: Kind) -> None:
+        self._paused = command is Kind.PAUSE
+        for number in self.running:
+            self._communicator.send_command(number, command)
+
+    def _launch(self, worker: SupervisedWorker) -> None:
+        """Start a process; a machine that cannot is one more reason to wait and try again."""
         try:
-            end = self._communicator.open(place.worker, place.incarnation + 1)
+            end = self._communicator.open(worker.number, worker.incarnation + 1)
         except OSError as error:  # no memory
-            self._notice(f"worker {place.worker} cannot be started ({error}); {self._then(place)}")
+            self._notice(f"worker {worker.number} cannot be started ({error}); {self._then(worker)}")
             return
-        worker, config, numerics, arguments = self._start
+        player, config, numerics, arguments = self._start
         process = self._context.Process(
             target=work,
-            args=(worker, end, self._synchronizer.reader(), config, numerics, *arguments),
-            name=f"keisei worker {place.worker}",
+            args=(player, end, self._synchronizer.reader(), config, numerics, *arguments),
+            name=f"keisei worker {worker.number}",
             daemon=True,
         )
         try:
@@ -184,128 +219,109 @@ class Supervisor:
             with _fork_server_answers_within(self._supervision.start_seconds):
                 process.start()
         except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
-            self._communicator.close(place.worker)
-            self._notice(f"worker {place.worker} cannot be started ({error}); {self._then(place)}")
+            self._communicator.close(worker.number)
+            self._notice(f"worker {worker.number} cannot be started ({error}); {self._then(worker)}")
             return
         end.close()
-        self.ledger.begin(place.worker)
-        self.history.mark(place.worker, 0)
-        place.started(process)
-        self.history.restarts += place.incarnation > 0
+        worker.started(process)
+        self._orders.process_started(worker.number)
+        self._statistics.started(worker.number, replaces=worker.incarnation > 0)
 
-    def _look_at(self, place: SupervisedWorker) -> None:
+    def _look_at(self, worker: SupervisedWorker) -> None:
         """Take in what a worker has sent; find out whether it is gone."""
-        process = place.process
+        process = worker.process
         assert process is not None
         died = not process.is_alive()  # before reading: what it sent before it died is read
         try:
-            for kind, body in self._communicator.receive(place.worker):
-                self._hear(place, kind, body)
-                if place.process is None:
+            for kind, body in self._communicator.receive(worker.number):
+                self._hear(worker, kind, body)
+                if worker.process is None:
                     return
         except EOFError:
             process.join(1.0)
             died = True
         except DamagedError as error:
-            self._replace(place, "damaged", f"sent something damaged ({error})")
+            self._replace(worker, "damaged", f"sent something damaged ({error})")
             return
         if died:
-            self._replace(place, "died", f"died ({cause_of_death(process.exitcode)})")
-        elif place.is_silent(self._sign_of_life(place.worker), self._timeout):
-            seconds = place.patience(self._timeout)
-            self._replace(place, "hung", f"gave no sign of life for {seconds:g} s and was killed")
+            self._replace(worker, "died", f"died ({cause_of_death(process.exitcode)})")
+        elif worker.is_silent(self._sign_of_life(worker.number), self._timeout):
+            seconds = worker.patience(self._timeout)
+            self._replace(worker, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
-    def _sign_of_life(self, worker: int) -> int:
+    def _sign_of_life(self, number: int) -> int:
         """Return a number that changes as long as a worker does what it should.
 
-        Beats alone will not do for one that says it waits although it was asked to play: that one has to
-        deliver.
+        Beats are not enough for one that says it waits although it was asked to play: it has to deliver.
         """
-        waits = self._communicator.word(worker, Word.STATE) == Activity.WAITING
-        if waits and self._communicator.has_tickets(worker):
-            return -1 - self._communicator.word(worker, Word.STEPS)
-        return self._communicator.word(worker, Word.BEATS)
+        waits = self._communicator.word(number, Word.STATE) == Activity.WAITING
+        if waits and self._orders.has_tickets(number):
+            return -1 - self._communicator.word(number, Word.STEPS)
+        return self._communicator.word(number, Word.BEATS)
 
-    def _hear(self, place: SupervisedWorker, kind: Kind, body: bytes) -> None:
-        """Act on a message of a worker; DamagedError if it is none that it can have to say now."""
-        worker = place.worker
+    def _hear(self, worker: SupervisedWorker, kind: Kind, body: bytes) -> None:
+        """Act on a message of a worker; DamagedError if it is none that it can send now."""
         if kind is Kind.READY:
-            if place.phase != "starting":
-                raise DamagedError("READY, though it was ready")
-            was_on_trial, seconds = place.on_trial, place.is_ready()
-            if seconds is not None:
-                self.history.replacement_seconds.append(seconds)
-            if was_on_trial:
-                self._notice(f"worker {worker} is back")
-            self._send_games(place)
-            if self.paused:
-                self._communicator.send_command(worker, Kind.PAUSE)
+            self._is_ready(worker)
         elif kind is Kind.GAMES_TAKEN:
-            if not place.games_sent:
-                raise DamagedError("GAMES_TAKEN, though it was sent none")
-            place.games_sent -= 1
-            self._communicator.void_tickets(worker)
-            self.ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
-            self.ledger.abandon(worker, "reset")
+            self._orders.games_taken(worker.number)
         elif kind is Kind.SEGMENT:
-            self._receive_segment(place, self._communicator.take_segment(worker, body))
+            if self._orders.receive(worker.number, body):
+                worker.has_delivered = self._anything_delivered = True
         elif kind is Kind.FAILED:
             failure = read_failure(body)
-            place.last_error = failure.traceback
-            self._replace(place, "failed", f"failed ({failure.error})")
+            worker.last_error = failure.traceback
+            self._log(f"worker {worker.number}, process {worker.incarnation}:\n{failure.traceback}")
+            self._replace(worker, "failed", f"failed ({failure.error})")
             self._failures_at_start[failure.error] += 1
             if not self._anything_delivered and self._failures_at_start[failure.error] >= _SAME_FAILURES:
                 raise WorkerError(failure)
         elif kind is not Kind.STOPPED:
             raise DamagedError(f"{kind.name}, which only the learner says")
 
-    def _receive_segment(self, place: SupervisedWorker, one: WorkerSegment) -> None:
-        steps = len(one.segment)
-        self.ledger.shown(place.worker, self._communicator.word(place.worker, Word.STEPS))
-        self.ledger.delivered(place.worker, steps)
-        if place.games_sent:  # it was played before the worker heard of other games
-            self.ledger.discard_queued(steps, "reset")
-            return
-        self.queue.append(one)
-        place.played = one.saved
-        place.owed = max(0, place.owed - 1)
-        place.has_delivered = True
-        self._anything_delivered = True
-
-    def _send_games(self, place: SupervisedWorker) -> None:
-        place.games_sent += 1
-        self._communicator.send_games(place.worker, place.played)
-
-    def _replace(self, place: SupervisedWorker, reason: str, what: str) -> None:
-        """Remove a worker's process and say so, and when there will be another one."""
-        version = self._communicator.word(place.worker, Word.WEIGHTS_VERSION)
-        game = self._communicator.word(place.worker, Word.GAME_NUMBER)
-        has_played = self._communicator.word(place.worker, Word.STEPS) > 0
-        self._remove(place, reason)
-        when = f"in game {game} with weights version {version}" if has_played else "before its first move"
-        self._notice(f"worker {place.worker} {what} {when}; {self._then(place)}")
-
-    def _then(self, place: SupervisedWorker) -> str:
-        """Decide how it goes on in a place without a process, and say it."""
-        seconds, limits = place.ended(), self._supervision
+    def _is_ready(self, worker: SupervisedWorker) -> None:
+        """Give a process that can play the games, and the news that it is to rest, if it is."""
+        if worker.phase != "starting":
+            raise DamagedError("READY, though it was ready")
+        was_on_trial, seconds = worker.on_trial, worker.is_ready()
         if seconds is not None:
-            return f"restart {place.incarnation + 1} in {seconds:g} s"
+            self._statistics.replacement_seconds.append(seconds)
+        if was_on_trial:
+            self._notice(f"worker {worker.number} is back")
+        self._orders.send_games(worker.number)
+        if self._paused:
+            self._communicator.send_command(worker.number, Kind.PAUSE)
+
+    def _replace(self, worker: SupervisedWorker, reason: str, what: str) -> None:
+        """Remove a worker's process and say so, and when there will be another one."""
+        version = self._communicator.word(worker.number, Word.WEIGHTS_VERSION)
+        game = self._communicator.word(worker.number, Word.GAME_NUMBER)
+        has_played = self._communicator.word(worker.number, Word.STEPS) > 0
+        self._remove(worker, reason)
+        when = f"in game {game} with weights version {version}" if has_played else "before its first move"
+        self._notice(f"worker {worker.number} {what} {when}; {self._then(worker)}")
+
+    def _then(self, worker: SupervisedWorker) -> str:
+        """Decide how a worker without a process goes on, and say it."""
+        seconds, limits = worker.ended(), self._supervision
+        if seconds is not None:
+            return f"restart {worker.incarnation + 1} in {seconds:g} s"
+        self._orders.cancel(worker.number)
         return (
             f"given up after {limits.restarts} restarts in {limits.window_seconds / 60:g} minutes, "
             f"tried again in {limits.retry_seconds:g} s"
         )
 
-    def _remove(self, place: SupervisedWorker, reason: str) -> None:
+    def _remove(self, worker: SupervisedWorker, reason: str) -> None:
         """End a process, if it has not ended, and count what it has done."""
-        process, worker = place.process, place.worker
+        process = worker.process
         assert process is not None
         process.kill()
         process.join(_LEAVE_SECONDS)
-        self.history.ended(self.status(place))
-        self.ledger.shown(worker, self._communicator.word(worker, Word.STEPS))
-        self.ledger.end(worker, reason)
-        self._communicator.close(worker)
-        place.process = None
+        self._statistics.ended(self._status(worker), self._seconds(worker))
+        self._orders.process_ended(worker.number, reason)
+        self._communicator.close(worker.number)
+        worker.process = None
         if process.exitcode is not None:
             process.close()
 
@@ -321,6 +337,8 @@ def _fork_server_answers_within(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        if pid is not None:
+            timer.join()  # else its thread would be there a while longer
 
 
 def _ensure_fork_server() -> None:

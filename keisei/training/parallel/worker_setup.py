@@ -8,6 +8,8 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import cores
 from keisei.core.self_play import SavedGames, SelfPlay
 
+FEWEST_GAMES = 8  # of a worker, below which its batches are too small for the network to be fast
+OLDEST_WEIGHTS = 4  # updates, beyond which PPO's ratio corrects ever less: assumption, not studied
 _SHORTEST_SEGMENT = 16  # moves of a game, below which `auto` takes no further worker: assumption, not studied
 
 
@@ -33,6 +35,26 @@ def resolved(config: AppConfig, device: torch.device) -> AppConfig:
         decided["num_workers"] = number_of_workers(config)
     training = config.training.model_copy(update={"parallel": parallel.model_copy(update=decided)})
     return config.model_copy(update={"training": training})
+
+
+def costly_settings(config: AppConfig) -> list[str]:
+    """Return a line for each setting that makes workers slow or lets them play with old weights."""
+    training, parallel = config.training, config.training.parallel
+    lines = []
+    # Weights are published after the first update by which model_sync_interval moves were collected.
+    oldest = parallel.max_policy_lag + -(-parallel.model_sync_interval // training.steps_per_epoch) - 1
+    if oldest > OLDEST_WEIGHTS:
+        lines.append(
+            f"workers play with weights up to {oldest} updates old (training.parallel.model_sync_interval is "
+            f"{parallel.model_sync_interval}, max_policy_lag {parallel.max_policy_lag}); a lower one makes "
+            "them newer"
+        )
+    if parallel.episodes_per_worker < FEWEST_GAMES:
+        lines.append(
+            f"workers are slow with batches of {parallel.episodes_per_worker} (training.parallel."
+            f"episodes_per_worker); {FEWEST_GAMES} games or more make better use of a core"
+        )
+    return lines
 
 
 def begin_games(config: AppConfig, workers: int, first_number: int = 0) -> list[SavedGames]:

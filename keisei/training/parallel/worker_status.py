@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+PLAY_PHASES = ("env", "inference", "sampling", "transport")  # what a worker spends its time with
 State = Literal["starting", "playing", "waiting", "paused", "restarting", "given up", "stopped"]
 
 

@@ -180,8 +180,8 @@ def _another_byte(worker: FaultyWorker) -> None:
 
     def tamper(message: bytes) -> bytes:
         view, size = worker.end._memory.view, worker.end._slot_bytes
-        for place in range(PAGE_BYTES, len(view), size or 1):
-            view[place + 7] ^= 1
+        for start in range(PAGE_BYTES, len(view), size or 1):
+            view[start + 7] ^= 1
         return message if size else message[:-1] + bytes([message[-1] ^ 1])
 
     worker.wire.tamper = tamper

@@ -23,11 +23,12 @@ from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers
 
-GAMES = 4  # of each worker
+GAMES = 8  # of each worker
 MOVES = 12  # of each game in a segment
 SEGMENT = GAMES * MOVES
 # Games that begin here end after some moves, by mate.
 NEAR_MATE = ["8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
+PATIENCE = 240.0  # seconds to wait for what must happen: the machine may be busy
 QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05)
 
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
@@ -106,7 +107,7 @@ def undisturbed(workers: int, epochs: int) -> list[list[Contents]]:
 
 
 class Workers(ParallelManager):
-    """Workers with faults, and a learner who learns from all that they play. `notices` is what was said."""
+    """Workers with faults, and a learner who learns from all that they play; with what was said."""
 
     def __init__(
         self,
@@ -117,11 +118,13 @@ class Workers(ParallelManager):
         games: Sequence[SavedGames] | None = None,
     ) -> None:
         self.notices: list[str] = []
+        self.log: list[str] = []
         super().__init__(
             config,
             new_agent(config),
             games=begun(config) if games is None else games,
             notice=self.notices.append,
+            log=self.log.append,
             supervision=supervision,
             worker=FaultyWorker,
             worker_arguments=(faults, slow),
@@ -136,7 +139,7 @@ class Workers(ParallelManager):
         self.synchronize_models()
         return contents_of(played)
 
-    def look_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    def look_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Look after the workers until something has happened."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -161,7 +164,7 @@ def discarded(account: Account) -> dict[str, int]:
     return {reason: count for reason, count in account.discarded.items() if count}
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

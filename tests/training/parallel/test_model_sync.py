@@ -88,17 +88,38 @@ def test_only_newer_weights_are_published(version: int) -> None:
     synchronizer.close()
 
 
-@pytest.mark.parametrize(("interval", "due"), [(1, [4, 5, 6, 7, 8, 9]), (2, [4, 6, 8]), (4, [4, 8])])
-def test_weights_are_due_when_the_interval_has_passed(interval: int, due: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("interval", "due"),
+    [
+        (1, [4, 5, 6, 7, 8, 9]),
+        (10, [4, 5, 6, 7, 8, 9]),
+        (100, [4, 5, 6, 7, 8, 9]),
+        (101, [4, 6, 8]),
+        (200, [4, 6, 8]),
+        (301, [4, 8]),
+    ],
+)
+def test_weights_are_due_after_the_update_that_reaches_the_moves(interval: int, due: list[int]) -> None:
+    """A hundred moves are collected for each update."""
     source = Weights()
     synchronizer = ModelSynchronizer(source, interval=interval)
-    published = []
+    published, moves = [], 0
     for version in range(4, 10):
-        if synchronizer.is_due(version):
+        if synchronizer.is_due(version, moves):
             synchronizer.publish(source, version)
             published.append(version)
-        assert not synchronizer.is_due(version)
+            moves = 0
+        assert not synchronizer.is_due(synchronizer.version, 10_000)  # they have it
+        moves += 100
     assert published == due
+    synchronizer.close()
+
+
+def test_every_update_is_due_by_default_also_without_new_moves() -> None:
+    source = Weights()
+    synchronizer = ModelSynchronizer(source)
+    synchronizer.publish(source, 0)
+    assert synchronizer.is_due(1, 0)
     synchronizer.close()
 
 
@@ -217,7 +238,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_whole_weights() -> None:
 
 
 def test_weights_that_are_being_written_for_ever_leave_the_old_ones_in_place() -> None:
-    """The newest place has an odd sequence number, or a checksum that is not its data's."""
+    """The newest buffer has an odd sequence number, or a checksum that is not its data's."""
     network, target = Weights(), Weights()
     for word, value in ((4, 1), (6, 12345)):
         synchronizer = ModelSynchronizer(network)

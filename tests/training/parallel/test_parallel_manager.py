@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -33,9 +33,12 @@ from keisei.core.self_play import SavedGames, SelfPlay
 from keisei.shogi import Color
 from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explain
-from keisei.training.parallel import worker_setup as plan
+from keisei.training.parallel import worker_setup
+from keisei.training.parallel.communication import WorkerSegment
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 
 # ------------------------------------------------------------------------ the same as in one process
 
@@ -120,52 +123,60 @@ def test_saved_games_go_on_exactly_with_other_workers() -> None:
 
 def in_the_middle(manager: Workers) -> bool:
     """Whether every worker has made some moves of a segment."""
-    return all(GAMES <= worker.steps % SEGMENT <= 6 * GAMES for worker in manager.workers)
+    return all(worker.steps % SEGMENT for worker in manager.workers)
 
 
-def pause_in_the_middle(manager: Workers) -> list[int]:
-    """Pause while all are in the middle of a segment; return the moves each of them shows."""
-    manager.collect_experiences(2 * SEGMENT)
-    wait_until(lambda: in_the_middle(manager))
-    manager.pause()
-    wait_until(lambda: {worker.state for worker in manager.workers} == {"paused"})
-    steps = [worker.steps for worker in manager.workers]
-    assert all(shown % SEGMENT for shown in steps)
-    return steps
+def expect(played: Sequence[WorkerSegment], play: InProcess) -> None:
+    """These follow, worker by worker, on what was played so far; who was faster played more of them."""
+    for one in played:
+        vector = play.vectors[one.worker]
+        expected = contents(vector.rollout(play.agent, MOVES), vector.save())
+        assert contents_of([one]) == [expected]
 
 
-def expect_two_more_epochs(manager: Workers) -> None:
-    """What is collected now follows, without learning, on one epoch."""
+def pause_in_the_middle(manager: Workers) -> tuple[list[int], InProcess]:
+    """Pause while all are in the middle of a segment; return the moves that each shows, and what was played.
+
+    On a busy machine all may be through before the learner looks: then they play some more.
+    """
     play = InProcess(manager.config, begun(manager.config))
-    for vector in play.vectors:
-        vector.rollout(play.agent, MOVES)
+    for _ in range(100):
+        expect(manager.collect_experiences(2 * SEGMENT), play)
+        wait_until(lambda: in_the_middle(manager) or {w.state for w in manager.workers} == {"waiting"})
+        manager.pause()
+        wait_until(lambda: {worker.state for worker in manager.workers} == {"paused"})
+        if in_the_middle(manager):
+            return [worker.steps for worker in manager.workers], play
+        manager.resume()
+    raise AssertionError("the workers are never in the middle of a segment together")
+
+
+def expect_two_more_epochs(manager: Workers, play: InProcess) -> None:
     for _ in range(2):
-        played = manager.collect_experiences(2 * SEGMENT)
-        expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
-        assert contents_of(played) == expected
+        expect(manager.collect_experiences(2 * SEGMENT), play)
 
 
 def test_paused_workers_rest_in_the_middle_of_a_segment_and_then_go_on_exactly() -> None:
-    with Workers(small_config(2, max_policy_lag=1, worker_timeout=1.0), slow=0.08) as manager:
-        steps = pause_in_the_middle(manager)
-        deadline = time.monotonic() + 1.3  # longer than the timeout: rest is no hang
+    with Workers(small_config(2, max_policy_lag=1, worker_timeout=4.0), slow=0.08) as manager:
+        steps, play = pause_in_the_middle(manager)
+        deadline = time.monotonic() + 4.5  # longer than the timeout: rest is no hang
         while time.monotonic() < deadline:
             manager.supervise(0.05)
         assert [worker.steps for worker in manager.workers] == steps
         assert [worker.state for worker in manager.workers] == ["paused"] * 2
-        assert manager.account().in_flight == sum(steps) - 2 * SEGMENT
+        account = manager.account()
+        assert account.in_flight == sum(steps) - account.trained
         with pytest.raises(RuntimeError, match=r"^the workers are paused; call resume\(\) first$"):
             manager.collect_experiences(2 * SEGMENT)
         manager.resume()
-        wait_until(lambda: {worker.state for worker in manager.workers} == {"playing"})
-        expect_two_more_epochs(manager)
+        expect_two_more_epochs(manager, play)
         assert manager.notices == []
         assert discarded(manager.account()) == {}
 
 
 def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
     with Workers(small_config(2, max_policy_lag=1), slow=0.08) as manager:
-        steps = pause_in_the_middle(manager)
+        steps, play = pause_in_the_middle(manager)
         kill(manager.pids()[0], signal.SIGKILL)
         manager.look_until(
             lambda: (manager.workers[0].incarnation, manager.workers[0].state) == (1, "paused")
@@ -173,8 +184,8 @@ def test_one_that_replaces_a_paused_worker_is_paused_too() -> None:
         time.sleep(0.2)
         assert [worker.steps for worker in manager.workers] == steps
         manager.resume()
-        expect_two_more_epochs(manager)
-        assert discarded(manager.account()) == {"died": steps[0] - SEGMENT}
+        expect_two_more_epochs(manager, play)
+        assert discarded(manager.account()) == {"died": steps[0] % SEGMENT}
 
 
 # ------------------------------------------------------------------------ reset
@@ -198,9 +209,7 @@ def test_reset_begins_new_games_and_nothing_of_the_old_ones_arrives(use_shared_m
                 known |= numbers_of(manager.save_games())
             assert before.generated <= manager.account().generated
             play = InProcess(config, manager.save_games())
-            played = manager.collect_experiences(2 * SEGMENT)
-            expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
-            assert contents_of(played) == expected
+            expect(manager.collect_experiences(2 * SEGMENT), play)
         account = manager.account()
         assert account.trained == 6 * 2 * SEGMENT
         assert discarded(account).keys() == {"reset"}
@@ -235,9 +244,7 @@ def test_reset_reaches_workers_that_are_paused_or_dead_or_start() -> None:
         play = InProcess(manager.config, manager.save_games())
         manager.look_until(lambda: manager.workers[0].incarnation == 1)
         manager.resume()
-        played = manager.collect_experiences(2 * SEGMENT)
-        expected = [contents(vector.rollout(play.agent, MOVES), vector.save()) for vector in play.vectors]
-        assert contents_of(played) == expected
+        expect(manager.collect_experiences(2 * SEGMENT), play)
         assert discarded(manager.account()).keys() == {"reset", "died"}
 
 
@@ -286,14 +293,16 @@ def test_never_more_of_a_worker_is_under_way_than_the_queue_holds() -> None:
             assert manager.account().in_flight == 2 * GAMES
 
 
-def test_between_two_broadcasts_workers_play_with_the_older_weights() -> None:
-    with Workers(small_config(2, model_sync_interval=3)) as manager:
+@pytest.mark.parametrize("interval", [2 * 2 * SEGMENT + 1, 3 * 2 * SEGMENT])  # the third update reaches both
+def test_between_two_broadcasts_workers_play_with_the_older_weights(interval: int) -> None:
+    with Workers(small_config(2, model_sync_interval=interval)) as manager:
         published, lags = [], []
         for _ in range(7):
             played = manager.collect_experiences(2 * SEGMENT)
             lags.append([manager.agent.version - one.version for one in played])
             learn(manager.agent, [one.segment for one in played])
             published.append(manager.synchronize_models())
+            assert manager.sync_model_if_needed() is published[-1]  # nothing more to send
         assert published == [False, False, True, False, False, True, False]
         assert lags == [[0, 0], [1, 1], [2, 2], [0, 0], [1, 1], [2, 2], [0, 0]]
         assert manager.get_statistics()["synchronization"]["count"] == 3
@@ -316,16 +325,48 @@ def test_what_is_older_than_the_limit_is_dropped_and_counted() -> None:
 
 
 def test_segments_of_the_limit_itself_are_used() -> None:
-    with Workers(small_config(2, max_policy_lag=1, model_sync_interval=2)) as manager:
-        manager.collect_experiences(2 * SEGMENT)
-        manager.look_until(lambda: manager.queue_size() == 2)
-        manager.agent.version += 2
+    """With a lag of 1 those may be used that were played with what the workers had one update ago."""
+    with Workers(small_config(2, max_policy_lag=1, model_sync_interval=3 * 2 * SEGMENT)) as manager:
+        versions = []
+        for update in range(1, 8):
+            versions += [{one.version for one in manager.collect_experiences(2 * SEGMENT)}]
+            manager.look_until(lambda: manager.queue_size() == 2)
+            manager.agent.version = update
+            assert manager.synchronize_models() is (update % 3 == 0)
+        assert versions == [{0}, {0}, {0}, {0}, {3}, {3}, {3}]
+        assert discarded(manager.account()) == {}
+        manager.agent.version = 9
+        for _ in range(2):  # 6 was published 3 updates ago, but nothing since
+            assert {one.version for one in manager.collect_experiences(2 * SEGMENT)} == {6}
+            manager.look_until(lambda: manager.queue_size() == 2)
         assert manager.synchronize_models()
-        assert [one.version for one in manager.collect_experiences(2 * SEGMENT)] == [0, 0]
-        manager.look_until(lambda: manager.queue_size() == 2)
-        manager.agent.version += 3
-        assert manager.synchronize_models()
-        assert [one.version for one in manager.collect_experiences(2 * SEGMENT)] == [5, 5]
+        manager.agent.version = 10  # now 9 was the newest one an update ago
+        assert {one.version for one in manager.collect_experiences(2 * SEGMENT)} == {9}
+        assert discarded(manager.account()) == {"stale": 2 * SEGMENT}
+
+
+def test_small_collections_are_published_by_moves_and_never_refused() -> None:
+    """A loop of one's own that collects a quarter of steps_per_epoch for each update."""
+    steps = SEGMENT // 2
+    with Workers(small_config(2, model_sync_interval=6 * steps)) as manager:
+        published, lags = [], []
+        for _ in range(13):
+            played = manager.collect_experiences(steps)
+            lags += [manager.agent.version - one.version for one in played]
+            learn(manager.agent, [one.segment for one in played])
+            published.append(manager.synchronize_models())
+        assert [update for update, done in enumerate(published, 1) if done] == [6, 12]
+        assert max(lags) == 5
+        assert discarded(manager.account()) == {}
+
+
+@pytest.mark.parametrize("interval", [5, 10, 100])
+def test_intervals_below_an_update_are_after_every_update(interval: int) -> None:
+    config = small_config(2, model_sync_interval=interval)
+    assert interval < config.training.steps_per_epoch
+    with Workers(config) as manager:
+        assert [manager.epoch() for _ in range(3)] == undisturbed(2, 3)
+        assert manager.get_statistics()["policy_lag"] == {0: 6}
 
 
 # ------------------------------------------------------------------------ what is refused
@@ -361,8 +402,7 @@ def test_a_manager_that_does_not_run_says_so() -> None:
         manager.shutdown()
     with manager:
         assert manager.is_running
-        with pytest.raises(RuntimeError, match=r"^the workers are running already$"):
-            manager.start_workers()
+        assert manager.start_workers() is True
         with pytest.raises(ValueError, match=r"^target_steps is 0, expected at least 1$"):
             manager.collect_experiences(0)
         assert manager.epoch() == undisturbed(1, 1)[0]
@@ -371,19 +411,30 @@ def test_a_manager_that_does_not_run_says_so() -> None:
             call()
 
 
-@pytest.mark.parametrize(("lag", "interval"), [(0, 1), (2, 1), (0, 3)])
-def test_weights_that_were_not_published_are_missed(lag: int, interval: int) -> None:
-    config = small_config(max_policy_lag=lag, model_sync_interval=interval)
-    with Workers(config) as manager:
-        oldest = lag + interval - 1
-        manager.agent.version = oldest
+@pytest.mark.parametrize("lag", [0, 2])
+def test_weights_that_were_not_published_are_missed(lag: int) -> None:
+    with Workers(small_config(max_policy_lag=lag)) as manager:
+        manager.agent.version = lag
         manager.collect_experiences(1)
-        manager.agent.version = oldest + 1
-        expected = rf"^the workers have the weights of update 0, the agent is at {oldest + 1}; call synchron"
+        manager.agent.version = lag + 1
+        expected = rf"^the workers have the weights of update 0, the agent is at {lag + 1}; call synchron"
         with pytest.raises(RuntimeError, match=expected):
             manager.collect_experiences(1)
         assert manager.synchronize_models()
         manager.collect_experiences(1)
+
+
+def test_weights_are_missed_only_when_their_moves_are_played() -> None:
+    with Workers(small_config(model_sync_interval=3 * SEGMENT)) as manager:
+        for update in (1, 2, 3):
+            manager.collect_experiences(SEGMENT)
+            manager.agent.version = update
+        with pytest.raises(
+            RuntimeError, match=r"^the workers have the weights of update 0, the agent is at 3"
+        ):
+            manager.collect_experiences(SEGMENT)
+        assert manager.synchronize_models()
+        manager.collect_experiences(SEGMENT)
 
 
 def test_fewer_moves_than_there_are_games_are_a_move_in_each() -> None:
@@ -403,7 +454,7 @@ def test_fewer_moves_than_there_are_games_are_a_move_in_each() -> None:
 def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
     monkeypatch: pytest.MonkeyPatch, steps: int, games: int, expected: int
 ) -> None:
-    monkeypatch.setattr(plan, "cores", lambda: 3)
+    monkeypatch.setattr(worker_setup, "cores", lambda: 3)
     config = AppConfig.model_validate(
         {
             "training": {
@@ -432,7 +483,7 @@ def test_auto_takes_a_worker_for_each_core_while_segments_are_long(
 def test_auto_is_decided_for_the_machine(
     monkeypatch: pytest.MonkeyPatch, enabled: bool | str, device: str, machine: int, expected: bool
 ) -> None:
-    monkeypatch.setattr(plan, "cores", lambda: machine)
+    monkeypatch.setattr(worker_setup, "cores", lambda: machine)
     config = AppConfig.model_validate({"training": {"parallel": {"enabled": enabled}}})
     decided = resolved(config, torch.device(device)).training.parallel
     assert decided.enabled is expected
@@ -440,6 +491,28 @@ def test_auto_is_decided_for_the_machine(
     assert config.training.parallel.enabled == enabled
     others = decided.model_copy(update={"enabled": enabled, "num_workers": "auto"})
     assert others == config.training.parallel
+
+
+def test_costly_settings_are_told_once_at_the_start() -> None:
+    steps = small_config().training.steps_per_epoch
+    settings = {"max_policy_lag": 2, "model_sync_interval": 3 * steps + 1, "episodes_per_worker": 7}
+    with Workers(small_config(**settings), games=begin_games(small_config(**settings), 1)) as manager:
+        manager.start_workers()
+        assert manager.notices == [
+            "workers play with weights up to 5 updates old (training.parallel.model_sync_interval is "
+            f"{3 * steps + 1}, max_policy_lag 2); a lower one makes them newer",
+            "workers are slow with batches of 7 (training.parallel.episodes_per_worker); 8 games or more "
+            "make better use of a core",
+        ]
+
+
+@pytest.mark.parametrize(("lag", "updates", "games"), [(4, 1, 8), (0, 5, 8), (2, 3, 32)])
+def test_settings_within_the_limits_are_not_told(lag: int, updates: int, games: int) -> None:
+    config = AppConfig()
+    config.training.parallel.max_policy_lag = lag
+    config.training.parallel.model_sync_interval = updates * config.training.steps_per_epoch
+    config.training.parallel.episodes_per_worker = games
+    assert worker_setup.costly_settings(config) == []
 
 
 @pytest.mark.parametrize("compression_enabled", [False, True])
@@ -517,6 +590,47 @@ def test_metrics_have_the_names_that_are_explained_and_begin_anew_each_time() ->
         assert again["parallel/restarts"] == 0
         assert again["parallel/steps_trained"] == 4 * SEGMENT
         assert again["parallel/serial_steps"] == 0
+
+
+def test_the_workers_seconds_are_those_of_the_update_also_if_one_was_replaced() -> None:
+    names = [f"parallel/seconds_{phase}" for phase in ("env", "inference", "sampling", "transport")]
+    with Workers(small_config(2), Fault("SIGKILL", MOVES + 5)) as manager:
+        before = dict.fromkeys(names, 0.0)
+        for _ in range(3):
+            manager.epoch()
+            metrics = manager.metrics()
+            assert all(metrics[name] > 0 for name in names)
+            seconds = manager.get_statistics()["worker_seconds"]
+            total = {name: sum(one[name.rpartition("_")[2]] for one in seconds) for name in names}
+            # A process that was replaced keeps what it had spent.
+            assert metrics["parallel/seconds_env"] == total[names[0]] - before[names[0]]
+            assert all(total[name] > before[name] for name in names)
+            before = total
+        assert manager.workers[0].restarts == 1
+        manager.epoch()
+    # Ended processes count too, and nothing is counted twice.
+    ended = manager.metrics()
+    assert all(ended[name] > 0 for name in names)
+    assert all(manager.metrics()[name] == 0 for name in names)
+
+
+def test_collecting_and_publishing_are_phases_of_the_agents_clock() -> None:
+    with Workers(small_config()) as manager:
+        manager.agent.clock.lap()
+        manager.epoch()
+        phases = manager.agent.clock.lap()
+    assert phases["collect"] > 0
+    assert phases["synchronize"] > 0
+    assert "env" not in phases
+
+
+def test_stop_workers_is_shutdown() -> None:
+    manager = Workers(small_config())
+    assert manager.start_workers() is True
+    manager.stop_workers()
+    assert not manager.is_running
+    with pytest.raises(RuntimeError, match=r"^the workers were shut down$"):
+        manager.start_workers()
 
 
 def test_what_the_learner_gives_back_is_counted_as_interrupted() -> None:

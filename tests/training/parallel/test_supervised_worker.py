@@ -1,4 +1,4 @@
-"""A worker's place: when the next process is started, and when there is none any more."""
+"""SupervisedWorker: when the next process is started, and when there is none any more."""
 
 import os
 import signal
@@ -6,7 +6,6 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from keisei.core.self_play import SavedGames
 from keisei.training.parallel.communication import Activity
 from keisei.training.parallel.supervised_worker import (
     SupervisedWorker,
@@ -15,7 +14,6 @@ from keisei.training.parallel.supervised_worker import (
     resident_bytes,
 )
 
-NO_GAMES = SavedGames(b"", {})
 LIMITS = Supervision(
     restarts=3,
     window_seconds=100.0,
@@ -37,26 +35,26 @@ class Clock:
 
 
 class Bench:
-    """A place and its clock; processes are names only here."""
+    """A worker and its clock; processes are names only here."""
 
     def __init__(self, limits: Supervision = LIMITS) -> None:
         self.clock = Clock()
-        self.place = SupervisedWorker(0, NO_GAMES, limits, self.clock)
+        self.worker = SupervisedWorker(0, limits, self.clock)
 
     def start(self, *, deliver: bool = False) -> None:
-        self.place.started(BaseProcess())
-        self.place.is_ready()
+        self.worker.started(BaseProcess())
+        self.worker.is_ready()
         if deliver:
-            self.place.has_delivered = True
+            self.worker.has_delivered = True
 
     def end(self) -> float | None:
-        return self.place.ended()
+        return self.worker.ended()
 
     def silent(self, beats: int, seconds: float, timeout: float = 5.0) -> bool:
         """Let seconds pass, a tenth at a time, with a look after each; whether it was silent too long."""
         for _ in range(round(seconds * 10)):
             self.clock.now += 0.1
-            if self.place.is_silent(beats, timeout):
+            if self.worker.is_silent(beats, timeout):
                 return True
         return False
 
@@ -78,16 +76,16 @@ def test_backoff_doubles_while_nothing_is_delivered() -> None:
 
 def test_a_process_is_due_when_its_backoff_is_over() -> None:
     bench = Bench()
-    assert bench.place.is_due()
+    assert bench.worker.is_due()
     bench.start()
-    assert not bench.place.is_due()
+    assert not bench.worker.is_due()
     assert bench.end() == 1
-    assert (bench.place.phase, bench.place.process) == ("restarting", None)
-    assert not bench.place.is_due()
+    assert (bench.worker.phase, bench.worker.process) == ("restarting", None)
+    assert not bench.worker.is_due()
     bench.clock.now += 0.9
-    assert not bench.place.is_due()
+    assert not bench.worker.is_due()
     bench.clock.now += 0.1
-    assert bench.place.is_due()
+    assert bench.worker.is_due()
 
 
 def test_beyond_the_budget_it_is_given_up_and_tried_again_later() -> None:
@@ -95,16 +93,15 @@ def test_beyond_the_budget_it_is_given_up_and_tried_again_later() -> None:
     for incarnation in (0, 1, 2):
         bench.start(deliver=True)
         assert bench.end() is not None
-        assert bench.place.incarnation == incarnation
+        assert bench.worker.incarnation == incarnation
     bench.start(deliver=True)
-    bench.place.owed = 2
     assert bench.end() is None
-    assert (bench.place.phase, bench.place.owed) == ("given up", 0)
-    assert not bench.place.can_be_relied_on()
+    assert bench.worker.phase == "given up"
+    assert not bench.worker.can_be_relied_on()
     bench.clock.now += 29.9
-    assert not bench.place.is_due()
+    assert not bench.worker.is_due()
     bench.clock.now += 0.1
-    assert bench.place.is_due()
+    assert bench.worker.is_due()
 
 
 def test_restarts_long_ago_do_not_count() -> None:
@@ -123,14 +120,14 @@ def test_one_on_trial_is_relied_on_when_it_is_ready_and_given_up_at_once_if_it_e
     bench.start()
     assert bench.end() is None
     bench.clock.now += 1000
-    bench.place.started(BaseProcess())
-    assert bench.place.on_trial
-    assert not bench.place.can_be_relied_on()
+    bench.worker.started(BaseProcess())
+    assert bench.worker.on_trial
+    assert not bench.worker.can_be_relied_on()
     assert bench.end() is None
-    bench.place.started(BaseProcess())
-    bench.place.is_ready()
-    assert bench.place.can_be_relied_on()
-    assert not bench.place.on_trial
+    bench.worker.started(BaseProcess())
+    bench.worker.is_ready()
+    assert bench.worker.can_be_relied_on()
+    assert not bench.worker.on_trial
 
 
 def test_one_on_trial_has_no_restarts_although_the_old_ones_are_forgotten() -> None:
@@ -140,29 +137,28 @@ def test_one_on_trial_has_no_restarts_although_the_old_ones_are_forgotten() -> N
     bench.start()
     assert bench.end() is None
     bench.clock.now += 100
-    bench.place.started(BaseProcess())
+    bench.worker.started(BaseProcess())
     assert bench.end() is None
 
 
 def test_a_new_process_begins_afresh() -> None:
     bench = Bench()
     for incarnation in range(3):
-        bench.place.games_sent, bench.place.owed = 2, 3
-        bench.start(deliver=True)
-        assert (bench.place.incarnation, bench.place.games_sent) == (incarnation, 0)
-        assert bench.place.owed == 3  # what the one before did not deliver
+        bench.start()
+        assert (bench.worker.incarnation, bench.worker.has_delivered) == (incarnation, False)
+        bench.worker.has_delivered = True
         bench.end()
 
 
 def test_it_tells_how_long_it_was_without_a_process() -> None:
     bench = Bench()
-    bench.place.started(BaseProcess())
-    assert bench.place.is_ready() is None
+    bench.worker.started(BaseProcess())
+    assert bench.worker.is_ready() is None
     bench.end()
     bench.clock.now += 1.5
-    bench.place.started(BaseProcess())
+    bench.worker.started(BaseProcess())
     bench.clock.now += 1
-    assert bench.place.is_ready() == 2.5
+    assert bench.worker.is_ready() == 2.5
 
 
 def test_silence_beyond_the_timeout_is_noticed_and_a_sign_of_life_ends_it() -> None:
@@ -176,16 +172,16 @@ def test_silence_beyond_the_timeout_is_noticed_and_a_sign_of_life_ends_it() -> N
 
 def test_one_that_starts_may_be_silent_for_longer() -> None:
     bench = Bench()
-    bench.place.started(BaseProcess())
+    bench.worker.started(BaseProcess())
     assert not bench.silent(0, 19.8)
     assert bench.silent(0, 0.4)
 
 
 def test_silence_at_the_start_is_not_held_against_one_that_is_ready() -> None:
     bench = Bench()
-    bench.place.started(BaseProcess())
+    bench.worker.started(BaseProcess())
     assert not bench.silent(0, 15)
-    bench.place.is_ready()
+    bench.worker.is_ready()
     assert not bench.silent(0, 4.8)
     assert bench.silent(0, 0.4)
 
@@ -203,20 +199,20 @@ def test_silence_of_the_one_before_is_not_held_against_the_next() -> None:
 def test_a_learner_that_slept_does_not_blame_the_worker() -> None:
     bench = Bench()
     bench.start()
-    assert not bench.place.is_silent(3, 5.0)
+    assert not bench.worker.is_silent(3, 5.0)
     bench.clock.now += 1000
-    assert not bench.place.is_silent(3, 5.0)
+    assert not bench.worker.is_silent(3, 5.0)
     bench.clock.now += 1000
-    assert not bench.place.is_silent(3, 5.0)
+    assert not bench.worker.is_silent(3, 5.0)
 
 
 def test_the_state_is_a_word() -> None:
     bench = Bench()
-    assert bench.place.state(Activity.PLAYING) == "restarting"
-    bench.place.started(BaseProcess())
-    assert bench.place.state(Activity.PLAYING) == "starting"
-    bench.place.is_ready()
-    words = [bench.place.state(activity) for activity in Activity]
+    assert bench.worker.state(Activity.PLAYING) == "restarting"
+    bench.worker.started(BaseProcess())
+    assert bench.worker.state(Activity.PLAYING) == "starting"
+    bench.worker.is_ready()
+    words = [bench.worker.state(activity) for activity in Activity]
     assert words == ["starting", "waiting", "playing", "paused"]
 
 

@@ -1,40 +1,21 @@
-"""The commands that play: evaluate, ladder, usi, play, export. Doors only; keisei.cli offers them.
-
-What they need is loaded inside of them: it takes numpy, which no other command should wait for.
-"""
+"""evaluate, ladder: matches and ratings."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from keisei.cli_common import let_threads_sleep
+from keisei.cli.arguments import MaxMoves, Where
 from keisei.core.device import cores
+from keisei.evaluation import evaluate as matches
+from keisei.evaluation.matches.match_conditions import RANDOM_PLIES, START, MatchConditions, read_openings
+from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
+from keisei.evaluation.ratings.sprt import Sprt
+from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
 
-if TYPE_CHECKING:
-    from keisei.evaluation.evaluate import MatchSettings
-
-
-def mistakes() -> tuple[type[Exception], ...]:
-    """Return what a user can do wrong with these commands."""
-    from keisei.evaluation.engines.usi_process import EngineError
-    from keisei.evaluation.matches.results_store import ResultsError
-    from keisei.evaluation.players.player import PlayerError
-    from keisei.runs.export import ExportError
-
-    return PlayerError, ResultsError, EngineError, ExportError
-
-
-Where = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN_OR_CHECKPOINT",
-        help="A checkpoint, or a run: its best one, or its last; RUN@best, RUN@latest, RUN@STEP.",
-    ),
-]
 Games = Annotated[int, typer.Option(min=2, help="Games against each opponent, an even number.")]
 RandomPlies = Annotated[
     int | None,
@@ -43,7 +24,6 @@ RandomPlies = Annotated[
 Openings = Annotated[
     Path | None, typer.Option(help="A file of positions, an SFEN or a USI position on each line.")
 ]
-MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game is a draw.")]
 Seed = Annotated[
     int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")
 ]
@@ -98,8 +78,6 @@ def evaluate(
 
     keisei evaluate runs/first --all
     """
-    from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
-
     efforts = {"visits": visits, "seconds": seconds, "temperature": temperature}
     suffix = "".join(f";{name}={value}" for name, value in efforts.items() if value is not None)
     path = find_checkpoint(where)
@@ -109,9 +87,6 @@ def evaluate(
         if run is None:
             raise typer.BadParameter(f"--all: {where} is a checkpoint outside of a run, expected a run")
         places = checkpoints_of(run)
-    let_threads_sleep()
-    from keisei.evaluation import evaluate as matches
-
     setting = _setting(random_plies, openings, max_moves, seed, threads, device, sprt)
     directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
     opponents = against or ["random", "greedy", "material"]
@@ -152,10 +127,6 @@ def ladder(
 
     keisei ladder runs/first 'runs/first;visits=100' 'usi:fairy-stockfish;depth=1' --minutes 30
     """
-    let_threads_sleep()
-    from keisei.evaluation import evaluate as matches
-    from keisei.evaluation.players.player_specs import BUILT_IN_NAMES
-
     deepest = BUILT_IN_NAMES.index("alphabeta-3")  # more plies take long, and are there for who asks
     seated = [*BUILT_IN_NAMES[: deepest + 1]] if built_in else ["random"]
     seated += [player for player in players or [] if player not in seated]
@@ -165,92 +136,6 @@ def ladder(
             seated, out, setting, _tell, batch=_even(batch), precision=precision, minutes=minutes
         )
     print(f"report: {report}")
-
-
-def usi(
-    where: Where,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option's default; may be given several times."),
-    ] = None,
-) -> None:
-    """Be a USI engine, for a shogi GUI or another program: commands on standard input, answers on output.
-
-    keisei usi runs/first --option Visits=400
-    """
-    let_threads_sleep()
-    from keisei.usi.main import main
-
-    raise typer.Exit(main(where, _named(option or [])))
-
-
-def play(
-    where: Where,
-    color: Annotated[str, typer.Option(help="Yours: black (first), white or random.")] = "black",
-    visits: Annotated[
-        int, typer.Option(min=0, help="How much the network searches for a move; 0 is its policy alone.")
-    ] = 400,
-    sfen: Annotated[str | None, typer.Option(help="The position to begin with.")] = None,
-    handicap: Annotated[str | None, typer.Option(help="What White gives, such as lance or 2-piece.")] = None,
-    declaration: Annotated[str, typer.Option(help="Wins by declaration: 27, 24, try or off.")] = "27",
-    max_moves: MaxMoves = 512,
-    save: Annotated[Path | None, typer.Option(help="Write the game here: .kif, .csa or .usi.")] = None,
-) -> None:
-    """Play a game against a trained network, in the terminal; type help there.
-
-    keisei play runs/first --color white --save game.kif
-    """
-    let_threads_sleep()
-    from keisei.usi import play as terminal
-
-    raise typer.Exit(
-        terminal.main(
-            where,
-            color=color,
-            visits=visits,
-            sfen=sfen,
-            handicap=handicap,
-            declaration=declaration,
-            max_moves=max_moves,
-            save=save,
-        )
-    )
-
-
-def export(
-    where: Where,
-    out: Annotated[
-        Path, typer.Option(help="The file, or a directory for RUN@STEP.onnx.", show_default="here")
-    ] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    tolerance: Annotated[
-        float, typer.Option(min=0, help="How far logits, as a share of the largest, and values may differ.")
-    ] = 1e-5,
-) -> None:
-    """Write the network of a checkpoint as ONNX; the file is run and compared with the network first.
-
-    keisei export first
-
-    keisei export runs/first@400000 --out first.onnx
-    """
-    let_threads_sleep()
-    from keisei.runs.export import export_onnx
-    from keisei.runs.find import find_checkpoint
-
-    done = export_onnx(find_checkpoint(where), out, tolerance=tolerance, force=force)
-    found = done.differences
-    print(
-        f"{done.path}: {done.bytes:,} bytes, opset {done.opset}, weights sha256 {done.sha256}; "
-        f"on {found.positions} positions logits differ by {found.policy:.1e}, values by {found.value:.1e}"
-    )
-
-
-def _named(options: list[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in options]
-    for name, equals, value in pairs:
-        if not name or not equals:
-            raise typer.BadParameter(f"--option {name}{equals}{value}: expected NAME=VALUE")
-    return {name: value for name, _, value in pairs}
 
 
 def _tell(line: str) -> None:
@@ -271,15 +156,10 @@ def _setting(
     threads: int,
     device: str,
     sprt: str | None,
-) -> "MatchSettings":
+) -> matches.MatchSettings:
     """Return how matches are played; native players and torch use so many threads."""
-    from keisei.evaluation.evaluate import MatchSettings
-    from keisei.evaluation.matches.match_conditions import START, MatchConditions, read_openings
-    from keisei.evaluation.players.player_specs import Machine
-    from keisei.evaluation.ratings.sprt import Sprt
-
     if random_plies is None:
-        random_plies = 4 if openings is None else 0
+        random_plies = RANDOM_PLIES if openings is None else 0
     positions = (START,) if openings is None else read_openings(openings)
     conditions = MatchConditions(random_plies, max_moves, openings=positions)
     test = None
@@ -289,7 +169,7 @@ def _setting(
             test = Sprt(elo0, elo1)
         except ValueError:
             raise typer.BadParameter(f"--sprt {sprt}: expected two numbers, the first less: 0,50") from None
-    return MatchSettings(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
+    return matches.MatchSettings(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
 
 
 @contextmanager

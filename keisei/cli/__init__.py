@@ -1,0 +1,5 @@
+"""The `keisei` command: a module for each group of commands, loaded when one of them is called."""
+
+from keisei.cli.app import main
+
+__all__ = ["main"]

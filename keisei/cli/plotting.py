@@ -1,0 +1,30 @@
+"""plot: curves of runs. The only command that loads matplotlib."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keisei.training.plot import plot_rating, plot_run, plot_runs
+
+
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="Directories of runs; several share one picture.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
+    ] = None,
+) -> None:
+    """Draw the curves of a run and of its rating, or the curves of several runs over each other.
+
+    keisei plot runs/first
+
+    keisei plot runs/seed1 runs/seed2 --out seeds.svg
+    """
+    if out is None and len(runs) > 1:
+        raise typer.BadParameter(f"--out is missing: expected a file for the picture of {len(runs)} runs")
+    if out is not None:
+        print(plot_runs(runs, out))
+        return
+    print(plot_run(runs[0]))
+    if (ratings := plot_rating(runs[0])) is not None:
+        print(ratings)

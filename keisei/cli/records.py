@@ -1,0 +1,99 @@
+"""perft, show, convert: the rules and game records. Loads neither numpy nor torch."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keisei.shogi import START_SFEN, GameRecord, read_records, write_record
+from keisei.shogi import perft as count_nodes
+from keisei.shogi.perft_counts import divided_perft
+
+
+def perft(
+    depth: Annotated[int, typer.Argument(min=0, max=100, help="Length of the sequences.")],
+    sfen: Annotated[str, typer.Argument(help="SFEN, in quotes.", show_default="start")] = START_SFEN,
+    divide: Annotated[bool, typer.Option("--divide", help="One line for each first move.")] = False,
+    kings: Annotated[
+        str, typer.Option(help="Who must have a king: both, or defender, as in mate problems.")
+    ] = "both",
+) -> None:
+    """Count the legal move sequences of a length, to check and to time the move generator.
+
+    keisei perft 5
+
+    keisei perft 3 "7lk/9/8S/9/9/9/9/7L1/8K b P 1" --divide
+    """
+    if kings not in ("both", "defender"):
+        raise typer.BadParameter(f"--kings is {kings!r}, expected both or defender")
+    start = time.perf_counter()
+    if divide and depth > 0:
+        nodes = 0
+        for move, count in divided_perft(sfen, depth, kings=kings):
+            print(f"{move} {count}", flush=True)
+            nodes += count
+    else:
+        nodes = count_nodes(sfen, depth, kings=kings)
+    seconds = time.perf_counter() - start
+    print(f"depth {depth}: {nodes} nodes in {seconds:.3f} s, {nodes / seconds / 1e6:.1f} million nodes/s")
+
+
+def show(
+    record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    ply: Annotated[int | None, typer.Option(help="After this many moves; the end if not given.")] = None,
+    game_number: Annotated[
+        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+    ] = None,
+) -> None:
+    """Check a game record against the rules and print its result and a position.
+
+    keisei show game.kif --ply 40
+
+    keisei show match.csa --game 17
+    """
+    read = _one_game(record, game_number)
+    if ply is not None and not 0 <= ply <= len(read.moves):
+        raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
+    game = read.game()
+    while ply is not None and len(game.history) > ply:
+        game.pop()
+    players = f"☗{read.black or '?'} ☖{read.white or '?'}"
+    print(f"{players}: {len(read.moves)} moves, {read.outcome or 'unfinished'}\n{game}")
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its ending names the format.")],
+    game_number: Annotated[
+        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Every game of the file, to TARGET-001, TARGET-002 and so on.")
+    ] = False,
+) -> None:
+    """Convert a game record between CSA, KIF and USI, checking every move.
+
+    keisei convert game.kif game.csa
+
+    keisei convert match.csa game.kif --each
+    """
+    if each and game_number is not None:
+        raise typer.BadParameter("--each and --game are given, expected one of them")
+    if not each:
+        write_record(target, _one_game(source, game_number))
+        return
+    games = read_records(source)
+    digits = max(3, len(str(len(games))))
+    for number, record in enumerate(games, 1):
+        write_record(target.with_stem(f"{target.stem}-{number:0{digits}}"), record)
+
+
+def _one_game(path: Path, number: int | None) -> GameRecord:
+    """Return a game of a file: the one with this number, or the only one."""
+    games = read_records(path)
+    if number is None and len(games) != 1:
+        raise typer.BadParameter(f"{path} has {len(games)} games: expected --game 1 to {len(games)}")
+    if (number or 1) > len(games):
+        raise typer.BadParameter(f"--game is {number}, expected 1 to {len(games)}")
+    return games[(number or 1) - 1]

@@ -1,0 +1,40 @@
+"""config: what the settings of a run are."""
+
+from typing import Annotated
+
+import typer
+
+from keisei.config.fields import table
+from keisei.config.files import load_config, to_yaml
+from keisei.config.schema import AppConfig
+
+
+def config(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then what differs."
+        ),
+    ] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Print every setting, as a table.")] = False,
+) -> None:
+    """Check a config and print all of it, as YAML.
+
+    keisei config tiny training.learning_rate=1e-3 run.name=first
+
+    keisei config --describe
+    """
+    if describe:
+        if arguments:
+            raise typer.BadParameter(f"--describe stands alone, but {arguments[0]} is given too")
+        print(table(AppConfig), end="")
+    else:
+        print(to_yaml(load_config(*_source_and_overrides(arguments or []))), end="")
+
+
+def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Part a command's arguments: one with an equals sign is an override, the other one is the source."""
+    sources = [argument for argument in arguments if "=" not in argument]
+    if len(sources) > 1:
+        raise typer.BadParameter(f"two configs, {sources[0]} and {sources[1]}; an override is setting=value")
+    return next(iter(sources), None), [argument for argument in arguments if "=" in argument]

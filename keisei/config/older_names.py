@@ -1,0 +1,157 @@
+"""Settings of earlier versions: some are part of another setting now, some are constants.
+
+Comes in: a config as nested data, from a file or a checkpoint. Goes out: the same under the names of today.
+What today's settings cannot say is left as it is, and is refused as unknown; `hint` says what to write.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keisei.config.fields import as_text
+
+# Given with its constant, such a setting says nothing; given with another value, it is refused.
+CONSTANTS: Mapping[str, float] = {
+    "env.late_start_plies": 12,
+    "env.late_start_pool": 512,
+    "training.entropy_floor": 0.2,
+    "training.material_reward_until": 0.8,
+    "evaluation.temperature": 0.25,
+    "evaluation.random_plies": 4,
+}
+
+_SWITCH = {
+    **dict.fromkeys(("true", "yes", "on", "y", "t", "1"), "true"),
+    **dict.fromkeys(("false", "no", "off", "n", "f", "0"), "false"),
+}
+_SCHEDULES = ("linear", "constant", "cosine")
+Words = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Settings that are one now.
+
+    older: the words that each could have, its default first. today: the value that comes nearest. keeps:
+    whether that means the same; asked with all values, and whether all of them were given.
+    """
+
+    room: str
+    name: str
+    older: Mapping[str, tuple[str, ...]]
+    today: Callable[[Words], str | list[str]]
+    keeps: Callable[[Words, bool], bool]
+
+
+def _numerics(old: Words) -> str:
+    measured = old["precision"] == "auto"
+    layout = "+channels_last" if old["channels_last"] == "on" else ""
+    compiled = old["compile"] == "on" or (measured and old["compile"] == "auto")
+    return f"{old['precision']}{layout}{'+compile' if compiled else ''}"
+
+
+def _keeps_numerics(old: Words, complete: bool) -> bool:
+    """Tell whether everything was measured, or nothing.
+
+    A complete one is that of a run, whose formats are kept with it: the nearest will do.
+    """
+    layout, compiled = old["channels_last"], old["compile"]
+    if old["precision"] == "auto":
+        return complete or (layout != "off" and compiled != "on")
+    return complete or "auto" not in (layout, compiled)
+
+
+def _loggers(old: Words) -> list[str]:
+    wandb = {"off": [], "online": ["wandb"], "offline": ["wandb-offline"]}[old["wandb"]]
+    return [*(["tensorboard"] if old["tensorboard"] == "true" else []), *wandb]
+
+
+def _schedule(old: Words) -> str:
+    changed = [word for word in old.values() if word != _SCHEDULES[0]]
+    return changed[0] if changed else _SCHEDULES[0]
+
+
+_MERGED = (
+    _Merged(
+        "run",
+        "numerics",
+        {
+            "precision": ("auto", "float32", "bfloat16"),
+            "channels_last": ("auto", "on", "off"),
+            "compile": ("off", "on", "auto"),
+        },
+        _numerics,
+        _keeps_numerics,
+    ),
+    _Merged(
+        "run",
+        "loggers",
+        {"tensorboard": ("true", "false"), "wandb": ("off", "offline", "online")},
+        _loggers,
+        lambda _old, _complete: True,
+    ),
+    _Merged(
+        "training",
+        "schedule",
+        {"learning_rate_schedule": _SCHEDULES, "entropy_schedule": _SCHEDULES},
+        _schedule,
+        lambda old, _complete: len(set(old.values())) == 1,
+    ),
+)
+
+
+def translated(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config's data under the names of today, as far as they can say the same."""
+    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in data.items()}
+    for path in CONSTANTS:
+        room, name = path.split(".")
+        section = result.get(room)
+        if isinstance(section, dict) and name in section and is_constant(path, section[name]):
+            del section[name]
+    for merged in _MERGED:
+        section = result.get(merged.room)
+        if not isinstance(section, dict) or merged.name in section:
+            continue
+        given = {name: _word(merged, name, section[name]) for name in merged.older if name in section}
+        if not given or None in given.values():
+            continue
+        old = {**_defaults(merged), **{name: str(word) for name, word in given.items()}}
+        if merged.keeps(old, len(given) == len(old)):
+            result[merged.room] = {key: value for key, value in section.items() if key not in given}
+            result[merged.room][merged.name] = merged.today(old)
+    return result
+
+
+def is_constant(path: str, value: object) -> bool:
+    """Tell whether a setting that was removed is given with the value that it always has now."""
+    try:
+        return float(str(value)) == CONSTANTS.get(path)
+    except ValueError:
+        return False
+
+
+def hint(path: str, value: object) -> str | None:
+    """Return the line for an older setting that cannot be used, None for any other path."""
+    if path in CONSTANTS:
+        return f"{path}: removed, it is {as_text(CONSTANTS[path])}"
+    room, _, name = path.partition(".")
+    for merged in _MERGED:
+        if room == merged.room and name in merged.older:
+            today, word = f"{merged.room}.{merged.name}", _word(merged, name, value)
+            if word is None:
+                return f"{path}: now part of {today}"
+            nearest = merged.today({**_defaults(merged), name: word})
+            return f"{path}: now part of {today}; write {today}: {as_text(nearest)}"
+    return None
+
+
+def _defaults(merged: _Merged) -> dict[str, str]:
+    return {name: words[0] for name, words in merged.older.items()}
+
+
+def _word(merged: _Merged, name: str, value: object) -> str | None:
+    """Return an older setting's value as one of its words; None if it is none of them."""
+    words = merged.older[name]
+    word = str(value).lower()
+    word = _SWITCH.get(word, word) if "true" in words else word
+    return word if word in words else None

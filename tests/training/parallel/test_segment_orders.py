@@ -1,0 +1,196 @@
+"""SegmentOrders: who is asked next, how far ahead, and what becomes of a segment; both ends are here."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from keisei.core.segment import Segment, SegmentShape
+from keisei.core.self_play import SavedGames
+from keisei.training.parallel.communication import (
+    DamagedError,
+    Kind,
+    Ticket,
+    Word,
+    WorkerCommunicator,
+    WorkerEnd,
+    WorkerSegment,
+    read_ticket,
+)
+from keisei.training.parallel.segment_orders import SegmentOrders
+
+STEPS, STREAMS, LIMIT = 4, 2, 3
+MOVES = STEPS * STREAMS
+SHAPE = SegmentShape(STEPS, STREAMS)
+WORKERS = (0, 1, 2)
+
+
+def games(name: str, worker: int) -> SavedGames:
+    return SavedGames(f"{name} of worker {worker}".encode(), {})
+
+
+class Bench:
+    """Three workers whose ends of the channels are in this process: they do what they are told to."""
+
+    def __init__(self) -> None:
+        self.communicator = WorkerCommunicator(slots=LIMIT, slot_bytes=SHAPE.nbytes, shared=True)
+        begun = [games("begin", worker) for worker in WORKERS]
+        self.orders = SegmentOrders(begun, self.communicator, streams=STREAMS, limit=LIMIT)
+        self.ends: dict[int, WorkerEnd] = {}
+        self.tickets: dict[int, list[Ticket]] = {}
+        for worker in WORKERS:
+            self.start(worker)
+
+    def start(self, worker: int, incarnation: int = 0) -> None:
+        self.ends[worker] = self.communicator.open(worker, incarnation)
+        self.tickets[worker] = []
+        self.orders.process_started(worker)
+
+    def end(self, worker: int, reason: str = "died") -> None:
+        self.orders.process_ended(worker, reason)
+        self.communicator.close(worker)
+
+    def ask(self, segments: int, workers: tuple[int, ...] = WORKERS) -> list[int]:
+        """Order and grant; how many tickets each worker has then."""
+        self.orders.order(segments, STEPS, workers)
+        self.orders.grant(workers, version=1)
+        for worker in workers:
+            messages = self.ends[worker].receive(0.0)
+            self.tickets[worker] += [read_ticket(body) for kind, body in messages if kind is Kind.PLAY]
+        return [len(self.tickets[worker]) for worker in workers]
+
+    def deliver(self, worker: int, name: str = "segment", version: int = 1) -> bool:
+        """Play and send the segment of a worker's oldest ticket; whether the learner counts it."""
+        end, ticket = self.ends[worker], self.tickets[worker].pop(0)
+        memory = end.memory_of(ticket)
+        assert memory is not None
+        end.add(Word.STEPS, MOVES)
+        size = SHAPE.nbytes
+        end.deliver(ticket, version, memory[:size], STREAMS, [], games(name, worker))
+        ((kind, body),) = self.communicator.receive(worker)
+        assert kind is Kind.SEGMENT
+        return self.orders.receive(worker, body)
+
+    def collect(self, moves: int, oldest_version: int = 0) -> list[int]:
+        """Take so many moves that are there; who played them."""
+        with self.orders.collection() as taken:
+            assert self.orders.take(moves, oldest_version) == 0
+        return [one.worker for one in taken]
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    for channel in made.communicator.status():
+        made.communicator.close(channel.worker)
+
+
+def test_workers_are_asked_by_turns_the_first_of_those_with_least_first(bench: Bench) -> None:
+    assert bench.ask(1) == [1, 0, 0]
+    assert bench.ask(5) == [2, 2, 1]
+    bench.deliver(2)
+    assert bench.ask(5) == [2, 2, 0]  # what waits counts
+    assert bench.ask(6) == [2, 2, 1]
+
+
+def test_what_a_collection_has_taken_counts_as_a_turn(bench: Bench) -> None:
+    bench.ask(1)
+    bench.deliver(0)
+    with bench.orders.collection():
+        assert bench.orders.take(2 * MOVES, 0) == MOVES
+        assert bench.ask(1) == [0, 1, 0]
+
+
+def test_no_more_is_under_way_than_there_is_room_for(bench: Bench) -> None:
+    assert bench.ask(12) == [3, 3, 3]
+    bench.deliver(0)
+    assert bench.ask(12) == [2, 3, 3]  # it is owed, but one waits
+    assert bench.collect(MOVES) == [0]
+    assert bench.ask(12) == [3, 3, 3]
+
+
+def test_one_that_is_given_up_owes_nothing_and_the_others_play_more(bench: Bench) -> None:
+    bench.ask(3)
+    bench.end(0)
+    bench.orders.cancel(0)
+    assert bench.ask(3, (1, 2)) == [2, 1]
+    bench.start(0, incarnation=1)
+    assert bench.ask(3) == [0, 2, 1]
+
+
+def test_a_replacement_is_asked_for_what_its_predecessor_owed(bench: Bench) -> None:
+    bench.ask(6)
+    bench.deliver(0, "first")
+    bench.end(0)
+    bench.start(0, incarnation=1)
+    assert bench.orders.games[0] == games("first", 0)
+    assert bench.ask(6) == [1, 2, 2]
+
+
+def test_segments_are_the_learners_when_the_collection_ends_and_wait_again_if_it_fails(bench: Bench) -> None:
+    bench.ask(3)
+    for worker in (2, 0):
+        bench.deliver(worker)
+    before = bench.orders.saved_games()
+
+    def fail() -> None:
+        with bench.orders.collection() as taken:
+            assert bench.orders.take(3 * MOVES, 0) == MOVES
+            assert [one.worker for one in taken] == [2, 0]
+            assert (bench.orders.waiting, bench.orders.account().in_flight) == (0, 2 * MOVES)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert (bench.orders.waiting, bench.orders.saved_games()) == (2, before)
+    assert bench.orders.account().trained == 0
+    assert bench.collect(2 * MOVES) == [2, 0]
+    assert bench.orders.account().trained == 2 * MOVES
+    assert bench.orders.saved_games() == [games("segment", 0), before[1], games("segment", 2)]
+
+
+def test_what_is_older_than_it_may_be_is_dropped_as_stale(bench: Bench) -> None:
+    bench.ask(3)
+    for worker, version in ((0, 1), (1, 2), (2, 3)):
+        bench.deliver(worker, version=version)
+    assert bench.collect(2 * MOVES, oldest_version=2) == [1, 2]
+    assert bench.orders.account().discarded["stale"] == MOVES
+
+
+def test_a_reset_voids_what_waits_what_is_taken_and_what_is_played(bench: Bench) -> None:
+    bench.ask(6)
+    bench.deliver(0)
+    bench.deliver(1)
+    with bench.orders.collection() as taken:
+        bench.orders.take(MOVES, 0)
+        bench.orders.reset([games("other", worker) for worker in WORKERS])
+        assert (taken, bench.orders.waiting) == ([], 0)
+    for worker in WORKERS:
+        bench.orders.send_games(worker)
+    assert not bench.deliver(2, "old")  # played before it heard
+    assert bench.orders.games == bench.orders.saved_games() == [games("other", w) for w in WORKERS]
+    bench.tickets = {worker: [] for worker in WORKERS}
+    assert bench.ask(3) == [0, 0, 0]
+    for worker in WORKERS:
+        bench.orders.games_taken(worker)
+    assert bench.ask(3) == [1, 1, 1]
+    assert bench.orders.account().discarded["reset"] == 3 * MOVES
+
+
+def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
+    bench.orders.send_games(1)
+    bench.orders.games_taken(1)
+    with pytest.raises(DamagedError, match=r"^GAMES_TAKEN, though it was sent none$"):
+        bench.orders.games_taken(1)
+
+
+def test_what_the_learner_plays_itself_is_taken_and_is_where_a_worker_goes_on(bench: Bench) -> None:
+    memory = bytearray(SHAPE.nbytes)
+    own = WorkerSegment(Segment.over(memory, SHAPE), [], games("own", 1), 1, -1, 0, version=1)
+    with bench.orders.collection() as taken:
+        bench.orders.add_own(own)
+        assert bench.orders.take(MOVES, 0) == 0
+    assert taken == [own]
+    assert bench.orders.games[1] == bench.orders.saved_games()[1] == games("own", 1)
+    account = bench.orders.account()
+    assert (account.generated, account.trained) == (MOVES, MOVES)
