@@ -29,7 +29,7 @@ SEGMENT = GAMES * MOVES
 # Games that begin here end after some moves, by mate.
 NEAR_MATE = ["8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
 PATIENCE = 240.0  # seconds to wait for what must happen: the machine may be busy
-QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05)
+QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05, start_seconds=600.0)
 
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
 

@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from parallel_play import (
     GAMES,
     MOVES,
     PATIENCE,
+    QUICK,
     SEGMENT,
     InProcess,
     Workers,
@@ -113,7 +115,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
     from multiprocessing import forkserver
 
     # A start that takes longer than start_seconds is tried again, as often as it takes.
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=5.0)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=20.0)
     with Workers(small_config(2), supervision=patience) as manager:
         epochs = [manager.epoch()]
         kill(forkserver._forkserver._forkserver_pid, signal.SIGSTOP)  # type: ignore[attr-defined]
@@ -124,7 +126,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
 
 def test_one_that_fails_again_and_again_does_not_end_a_run_in_which_others_play() -> None:
     faults = [Fault("raise boom", MOVES + 2, worker=1), Fault("raise boom", AT_START, 1, range(1, 1000))]
-    limits = Supervision(restarts=4, first_backoff_seconds=0.01)
+    limits = replace(QUICK, restarts=4)
     with Workers(small_config(2), *faults, supervision=limits) as manager:
         for _ in range(3):
             manager.epoch()
@@ -148,7 +150,7 @@ def test_what_cannot_be_started_is_waited_for_ever_longer() -> None:
 
 def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> None:
     faults = [always("SIGKILL", worker=worker) for worker in (0, 1)]
-    limits = Supervision(restarts=0, retry_seconds=1000.0)
+    limits = replace(QUICK, restarts=0, retry_seconds=1000.0)
     with Workers(small_config(2), *faults, supervision=limits) as manager:
         before = numbers_of(manager.save_games())
         calls = []
@@ -184,10 +186,10 @@ def test_a_manager_that_is_never_started_keeps_no_file_open() -> None:
 
 
 def test_one_that_hangs_at_its_start_is_replaced() -> None:
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=5.0)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=10.0)
     with Workers(small_config(), Fault("sleep", AT_START), supervision=patience) as manager:
         assert manager.epoch() == undisturbed(1, 1)[0]
-        assert "worker 0 gave no sign of life for 5 s and was killed" in manager.notices[0]
+        assert "worker 0 gave no sign of life for 10 s and was killed" in manager.notices[0]
 
 
 def test_one_is_replaced_while_the_learner_does_something_else() -> None:
@@ -288,7 +290,7 @@ def test_a_segment_delivered_forgives_the_exceptions_before_it() -> None:
 
 
 def test_the_same_exception_after_a_segment_is_no_error_at_the_start() -> None:
-    patience = Supervision(restarts=100, first_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=100)
     with Workers(small_config(), always("raise late", MOVES + 3), supervision=patience) as manager:
         assert [manager.epoch() for _ in range(6)] == undisturbed(1, 6)
         assert manager.workers[0].restarts == 5
@@ -299,7 +301,7 @@ def test_the_same_exception_after_a_segment_is_no_error_at_the_start() -> None:
 
 
 def impatient(retry_seconds: float, restarts: int = 2) -> Supervision:
-    return Supervision(restarts=restarts, first_backoff_seconds=0.01, retry_seconds=retry_seconds)
+    return replace(QUICK, restarts=restarts, retry_seconds=retry_seconds)
 
 
 def test_without_workers_the_learner_plays_the_same_serially_and_says_so_once() -> None:
@@ -385,7 +387,7 @@ def both_live(manager: Workers) -> bool:
 
 def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
     choose = random.Random(1)
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     with Workers(small_config(2, max_policy_lag=1), slow=0.005, supervision=patience) as manager:
         for attempt in range(30):
             played = manager.collect_experiences(2 * SEGMENT)
@@ -410,7 +412,7 @@ def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
 @pytest.mark.parametrize("use_shared_memory", [True, False])
 def test_workers_killed_at_any_moment_of_the_collecting_change_nothing(use_shared_memory: bool) -> None:
     choose = random.Random(2)
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     config = small_config(2, use_shared_memory=use_shared_memory)
     with Workers(config, slow=0.005, supervision=patience) as manager:
         epochs = []
@@ -437,7 +439,7 @@ def mappings() -> int:
 
 
 def test_restarts_leave_nothing_behind() -> None:
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     shm = set(os.listdir("/dev/shm"))
     with Workers(small_config(2), supervision=patience) as manager:
         counts = []
