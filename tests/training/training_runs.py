@@ -11,6 +11,7 @@ from typing import Any
 
 from keisei.config.files import load_config
 from keisei.runs.checkpoint import Checkpoint, newest_checkpoint
+from keisei.runs.find import find
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 
@@ -49,7 +50,7 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
     os.chdir(folder)
     with open("out.txt", "a", encoding="utf-8") as sys.stdout:
         if resume:
-            code = run.resume("latest", None, overrides, ["test"])
+            code = run.resume(find("latest"), None, overrides, ["test"])
         else:
             code = run.begin(load_config("tiny", overrides), ["test"])
         sys.stdout.flush()
