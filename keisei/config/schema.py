@@ -139,11 +139,13 @@ class TrainingConfig(Room):
 
     total_timesteps: Count = Field(2_600_000, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
-    games: int = Field(64, ge=1, le=100_000, description="games played side by side")
+    games: int = Field(64, ge=1, le=100_000, description="games played side by side, without workers")
     steps_per_epoch: int = Field(
-        4096, ge=1, le=2**24, description="moves between two updates; a multiple of games"
+        4096, ge=1, le=2**24, description="moves between two updates, rounded up to as many in each game"
     )
-    minibatch_size: int = Field(256, ge=2, le=2**24, description="positions in one gradient step")
+    minibatch_size: int = Field(
+        256, ge=2, le=2**24, description="positions in one gradient step, fewer in the last"
+    )
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
     learning_rate_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
@@ -161,13 +163,6 @@ class TrainingConfig(Room):
     target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
     material_reward: float = Field(0.005, ge=0, le=1, description="reward for a pawn's worth, at the start")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
-
-    def _contradictions(self) -> Iterator[Contradiction]:
-        for name in ("games", "minibatch_size"):
-            size = getattr(self, name)
-            if self.steps_per_epoch % size:
-                message = f"{name} {size} must divide steps_per_epoch {self.steps_per_epoch}"
-                yield Contradiction((name, "steps_per_epoch"), message)
 
 
 class EvaluationConfig(Room):
