@@ -88,8 +88,7 @@ _PARALLEL_TEXTS = {
     "steps_in_flight": "Workers' moves neither trained on nor discarded yet.",
     "steps_discarded": "Workers' moves discarded since the process began, for the six reasons below.",
     **{
-        f"discarded_{reason}": f"Moves discarded because {text}."
-        for reason, text in _DISCARDED_TEXTS.items()
+        f"discarded_{reason}": f"Moves discarded because {text}." for reason, text in _DISCARDED_TEXTS.items()
     },
     "sync_count": "Broadcasts of weights since the process began.",
     "sync_bytes": "Bytes of the last broadcast.",

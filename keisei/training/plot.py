@@ -175,7 +175,7 @@ def _results(axes: Axes, run: Run, color: str | None) -> None:
 
 
 def _smoothed(**names: str) -> Callable[[Axes, Run, str | None], None]:
-    """Return a panel of smoothed metrics, label=name; a single curve of a single run also shows raw values."""
+    """Return a panel of smoothed metrics, label=name; a single curve of one run also shows raw values."""
 
     def panel(axes: Axes, run: Run, color: str | None) -> None:
         if len(names) == 1 and color is None:

@@ -248,7 +248,7 @@ def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> 
     found = measured.meter.measure(measured.agent, 256, 2, None)
     assert (found.metrics, found.rating, found.best_low) == ({}, None, -math.inf)
     (line,) = measured.told
-    assert line.startswith("256 moves: the evaluation failed, and the training goes on: cannot use ")
+    assert line.startswith("256 moves: the evaluation failed, training continues: cannot use ")
 
 
 def test_the_best_is_known_by_its_weights_not_by_its_step(tmp_path: Path) -> None:
@@ -317,6 +317,6 @@ def test_the_best_plays_as_often_as_the_others_and_a_damaged_one_is_told(tmp_pat
     measured.told.clear()
     found = measured.meter.measure(measured.agent, 512, 4, (256, 0.0))
     assert "evaluation/best_score" not in found.metrics
-    assert measured.told[0].startswith("the best checkpoint does not play: ")
+    assert measured.told[0].startswith("the best checkpoint cannot play: ")
     assert found.best_low == 0.0
     assert json.dumps(found.metrics)
