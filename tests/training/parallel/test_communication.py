@@ -278,12 +278,12 @@ def test_weights_never_go_back(line: Line) -> None:
     line.learner.take_segment(4, line.body())
     ticket = line.ask(version=3)
     line.deliver(ticket, version=4)
-    with pytest.raises(DamagedError, match=r"^weights version 4, after 5$"):
+    with pytest.raises(DamagedError, match=r"^weights version 4, expected at least 5$"):
         line.learner.take_segment(4, line.body())
     line.deliver(ticket, version=5)
     line.learner.take_segment(4, line.body())
     line.deliver(line.ask(version=7), version=6)
-    with pytest.raises(DamagedError, match=r"^weights version 6, after 7$"):
+    with pytest.raises(DamagedError, match=r"^weights version 6, expected at least 7$"):
         line.learner.take_segment(4, line.body())
 
 
