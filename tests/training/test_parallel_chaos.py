@@ -76,7 +76,7 @@ def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Pa
 @pytest.mark.parametrize(
     ("breakage", "said"),
     [
-        ("lose a move", r"conservation: \d+ moves wait, expected \d+"),
+        ("lose a move", r"conservation: \d+ moves are waiting, expected \d+"),
         ("deliver twice", r"duplicate: worker 0's segment 0\.\d+ came after 0\.\d+"),
         ("tear", r"torn: worker 0's segment 0\.\d+ has a move that is not legal in its position"),
         ("kill a worker", r"restart: worker 0's process 0 was replaced, and not hit"),

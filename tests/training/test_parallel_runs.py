@@ -188,7 +188,7 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
                 time.sleep(0.3)
             send(process.pid, signum)
             assert process.wait(PATIENCE) == 128 + signum, (output(tmp_path), errors(tmp_path))
-        assert f"stopped by {signum.name}; go on: keisei train --resume" in output(tmp_path)
+        assert f"stopped by {signum.name}; resume with: keisei train --resume" in output(tmp_path)
         assert "Traceback" not in output(tmp_path) + errors(tmp_path)
         assert "died" not in output(tmp_path)
         assert last(the_run(tmp_path)).step < 6144
@@ -206,7 +206,7 @@ def test_a_second_signal_leaves_at_once_and_nobody_behind(tmp_path: Path) -> Non
         os.killpg(process.pid, signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         assert process.wait(PATIENCE) in (130, 143)
-    assert "a second one leaves at once" in output(tmp_path)
+    assert "a second signal exits at once" in output(tmp_path)
     assert "workers: " not in output(tmp_path)
     assert "Traceback" not in errors(tmp_path)
 
@@ -232,7 +232,9 @@ def test_who_plays_can_change_and_no_game_has_a_number_twice(undisturbed: Path, 
         assert train("--resume", "latest", *more, cwd=tmp_path) == 0, errors(tmp_path)
         said = output(tmp_path)
         assert f"changed: {change.split('=')[0]}: " in said
-        assert said.count("the games under way do not fit the number of games now; new ones begin") == 1
+        assert (
+            said.count("the saved games do not match the configured number of games; starting new ones") == 1
+        )
         assert last(run).step >= steps
         now = numbers(last(run))
         assert len(now) == len(set(now)) == games
@@ -276,7 +278,7 @@ def test_without_memory_for_the_weights_the_run_ends_with_a_line_that_says_so(tm
     code = train(*SHORT, cwd=tmp_path, command=[*no_files_larger_than(30_000), KEISEI])
     assert code == 2
     (line,) = errors(tmp_path).splitlines()
-    assert re.search(r"cannot have [\d,]+ bytes of shared memory: File too large", line)
+    assert re.search(r"cannot allocate [\d,]+ bytes of shared memory: File too large", line)
 
 
 def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_path: Path) -> None:
@@ -288,7 +290,7 @@ def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_pa
     assert re.search(
         r"worker 1 cannot be started \(.* bytes of shared memory: File too large\); restart", said
     )
-    assert "no worker is left: the learner plays itself, serially" in said
+    assert "no workers left: the learner plays serially" in said
     assert metrics(the_run(tmp_path))[-1]["step"] == 2048
 
 
@@ -298,14 +300,12 @@ def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Pa
     complaint = errors(tmp_path)
     assert "in the worker:" in complaint
     assert 'raise ZeroDivisionError("this worker cannot play")' in complaint
-    assert "keisei: workers fail at their start: ZeroDivisionError: this worker cannot play" in complaint
-    assert "the run is saved: keisei train --resume" in complaint
+    assert "keisei: workers fail on startup: ZeroDivisionError: this worker cannot play" in complaint
+    assert "the run is saved, resume with: keisei train --resume" in complaint
     assert last(the_run(tmp_path)).step == 0
     log = (the_run(tmp_path) / "train.log").read_text(encoding="utf-8")
     assert "Traceback (most recent call last):" in log
     assert 'raise ZeroDivisionError("this worker cannot play")' in log
-    assert (
-        "  workers fail at their start: ZeroDivisionError: this worker cannot play; the run is saved" in log
-    )
+    assert "  workers fail on startup: ZeroDivisionError: this worker cannot play; the run is saved" in log
     assert train("--resume", "latest", cwd=tmp_path) == 0, errors(tmp_path)
     assert last(the_run(tmp_path)).step == 2048

@@ -134,12 +134,12 @@ def test_smoothing_is_a_mean_over_the_last_updates(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MetricsError, match=r"missing is no run: expected a file metrics\.jsonl in it$"):
+    with pytest.raises(MetricsError, match=r"missing is not a run: expected a file metrics\.jsonl in it$"):
         plot_run(tmp_path / "missing")
     (tmp_path / "metrics.jsonl").touch()
     with pytest.raises(MetricsError, match=r"metrics\.jsonl is empty: the run has not finished an update$"):
         plot_run(tmp_path)
-    with pytest.raises(MetricsError, match=r"expected a name that ends in \.png or \.svg$"):
+    with pytest.raises(MetricsError, match=r"expected a name ending in \.png or \.svg$"):
         plot_run(a_run(tmp_path / "first"), tmp_path / "first.gif")
     with pytest.raises(ValueError, match=r"^expected at least one run to plot, got none$"):
         plot_runs([], tmp_path / "none.svg")
@@ -162,8 +162,8 @@ def test_the_command_names_the_picture_it_has_drawn(tmp_path: Path) -> None:
 def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
     run = a_run(tmp_path / "first")
     for arguments, says in (
-        (("plot", tmp_path / "missing"), "missing is no run"),
-        (("plot", run, "--out", tmp_path / "first.gif"), "expected a name that ends in .png or .svg"),
+        (("plot", tmp_path / "missing"), "missing is not a run"),
+        (("plot", run, "--out", tmp_path / "first.gif"), "expected a name ending in .png or .svg"),
         (("plot", run, run), "--out is missing: expected a file for the picture of 2 runs"),
     ):
         done = keisei(*arguments)

@@ -239,7 +239,7 @@ os.execv(sys.argv[1], sys.argv[1:])
     command = [sys.executable, "-c", limit, KEISEI, *training]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 1
-    assert re.search(r"step_000000000512 cannot be written: .*; the run goes on", done.stdout)
+    assert re.search(r"step_000000000512 cannot be written: .*; the run continues", done.stdout)
     assert re.search(r"step_000000001024 cannot be written", done.stderr)
     assert "Traceback" not in done.stderr
     assert not list(the_run(tmp_path).glob("checkpoints/*"))
@@ -276,7 +276,7 @@ def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_p
     shutil.copytree(finished / "checkpoints" / "step_000000006144", tmp_path / "alone")
     done = keisei("train", "--resume", "alone", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "keisei: checkpoint alone lies in no run: expected one of a run\n"
+    assert done.stderr == "keisei: checkpoint alone is not in a run: expected one of a run\n"
 
 
 def of_an_earlier_version(run: Path) -> None:
@@ -334,7 +334,7 @@ def test_a_checkpoint_of_another_run_is_refused_by_name(finished: Path, tmp_path
     for where in ("latest", "runs/copy/checkpoints/step_000000006400"):
         done = keisei("train", "--resume", where, cwd=tmp_path)
         assert done.returncode == 2
-        assert "step_000000006400 is not of this run: model.channels" in done.stderr
+        assert "step_000000006400 does not belong to this run: model.channels" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert metrics(copy) == metrics(finished)
 

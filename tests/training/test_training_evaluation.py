@@ -85,7 +85,7 @@ def test_each_evaluation_has_scores_and_a_rating(evaluated: Path) -> None:
     assert picture.read_bytes().startswith(PNG)
     notices = said(evaluated.parents[1])
     assert "! 256 moves: first@256 vs alphabeta-1: " in notices
-    assert "evaluation.seconds allow" not in notices
+    assert "evaluation.seconds allows" not in notices
 
 
 def test_the_rating_is_that_of_the_games_so_far(evaluated: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_time_is_kept_and_that_is_told(tmp_path: Path) -> None:
     )
     found = measured.meter.measure(measured.agent, 256, 1000, None)
     assert len(measured.told) == 2
-    assert all("evaluation.seconds allow 0.025 s for it" in line for line in measured.told)
+    assert all("evaluation.seconds allows 0.025 s for it" in line for line in measured.told)
     with contest_of(tmp_path) as tournament:
         games = tournament.results.games()
     assert len(games) < 1000  # the scale would be as many, and take minutes
@@ -238,7 +238,7 @@ def test_a_run_with_hardly_any_time_for_evaluations_goes_on(tmp_path: Path) -> N
     changes = ["evaluation.seconds=0.000001", "evaluation.games=1000", "evaluation.final_games=1000"]
     train(tmp_path, [*TRAINING[1:], "training.total_timesteps=512", *EVALUATION, *changes])
     assert last(the_run(tmp_path)).step == 512
-    assert "vs random: no games; evaluation.seconds allow " in said(tmp_path)
+    assert "vs random: no games; evaluation.seconds allows " in said(tmp_path)
 
 
 def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> 
     found = measured.meter.measure(measured.agent, 256, 2, None)
     assert (found.metrics, found.rating, found.best_low) == ({}, None, -math.inf)
     (line,) = measured.told
-    assert line.startswith("256 moves: the evaluation failed, and the training goes on: cannot use ")
+    assert line.startswith("256 moves: the evaluation failed, training continues: cannot use ")
 
 
 def test_the_best_is_known_by_its_weights_not_by_its_step(tmp_path: Path) -> None:
@@ -317,6 +317,6 @@ def test_the_best_plays_as_often_as_the_others_and_a_damaged_one_is_told(tmp_pat
     measured.told.clear()
     found = measured.meter.measure(measured.agent, 512, 4, (256, 0.0))
     assert "evaluation/best_score" not in found.metrics
-    assert measured.told[0].startswith("the best checkpoint does not play: ")
+    assert measured.told[0].startswith("the best checkpoint cannot play: ")
     assert found.best_low == 0.0
     assert json.dumps(found.metrics)

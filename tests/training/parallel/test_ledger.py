@@ -112,7 +112,8 @@ def test_segments_that_are_not_where_they_should_be_are_an_error() -> None:
     ledger.delivered(0, 20)
     assert ledger.check(queued=20, asked_for={0: 10}).in_flight == 30
     for queued in (0, 19, 21):
-        with pytest.raises(ConservationError, match=f"^{queued} moves wait, expected 20: 30 moves generated"):
+        expected = f"^{queued} moves are waiting, expected 20: 30 moves generated"
+        with pytest.raises(ConservationError, match=expected):
             ledger.check(queued=queued, asked_for={0: 10})
 
 
@@ -121,7 +122,7 @@ def test_moves_that_nobody_asked_for_are_an_error() -> None:
     ledger.begin(2)
     ledger.shown(2, 30)
     ledger.check(queued=0, asked_for={2: 30})
-    with pytest.raises(ConservationError, match="worker 2 has 30 moves in the making, expected 0 to 29"):
+    with pytest.raises(ConservationError, match="worker 2 has 30 moves in progress, expected 0 to 29"):
         ledger.check(queued=0, asked_for={2: 29})
 
 
@@ -130,7 +131,7 @@ def test_a_segment_of_moves_that_were_not_made_is_an_error() -> None:
     ledger.begin(0)
     ledger.shown(0, 30)
     ledger.delivered(0, 31)
-    with pytest.raises(ConservationError, match="worker 0 has -1 moves in the making, expected 0 to 100"):
+    with pytest.raises(ConservationError, match="worker 0 has -1 moves in progress, expected 0 to 100"):
         ledger.check(queued=31, asked_for={0: 100})
 
 
@@ -140,7 +141,7 @@ def test_a_segment_trained_on_twice_is_an_error() -> None:
     ledger.trained(8)
     ledger.check(queued=0, asked_for={})
     ledger.trained(8)
-    with pytest.raises(ConservationError, match="0 moves wait, expected -8"):
+    with pytest.raises(ConservationError, match="0 moves are waiting, expected -8"):
         ledger.check(queued=0, asked_for={})
 
 

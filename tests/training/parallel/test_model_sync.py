@@ -73,7 +73,7 @@ def test_weights_in_other_memory_formats_arrive() -> None:
 def test_without_weights_a_reader_gives_up_in_the_end() -> None:
     synchronizer = ModelSynchronizer(Weights())
     assert synchronizer.version == -1
-    with pytest.raises(TimeoutError, match=r"^no whole weights in 100 tries$"):
+    with pytest.raises(TimeoutError, match=r"^no complete weights in 100 tries$"):
         synchronizer.reader().refresh(Weights())
     synchronizer.close()
 

@@ -381,7 +381,7 @@ def test_zero_workers_assigned_after_loading_are_refused() -> None:
 
 def test_games_of_another_number_of_workers_are_refused() -> None:
     config = small_config(2)
-    with pytest.raises(ValueError, match=r"^games of 3 workers for 2 workers$"):
+    with pytest.raises(ValueError, match=r"^got games for 3 workers, expected 2$"):
         ParallelManager(config, new_agent(config), games=begin_games(config, 3))
 
 
@@ -500,7 +500,7 @@ def test_costly_settings_are_told_once_at_the_start() -> None:
         manager.start_workers()
         assert manager.notices == [
             "workers play with weights up to 5 updates old (training.parallel.model_sync_interval is "
-            f"{3 * steps + 1}, max_policy_lag 2); a lower one makes them newer",
+            f"{3 * steps + 1}, max_policy_lag 2); lower either for newer weights",
             "workers are slow with batches of 7 (training.parallel.episodes_per_worker); 8 games or more "
             "make better use of a core",
         ]

@@ -180,7 +180,7 @@ def test_a_reset_voids_what_waits_what_is_taken_and_what_is_played(bench: Bench)
 def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
     bench.orders.send_games(1)
     bench.orders.games_taken(1)
-    with pytest.raises(DamagedError, match=r"^GAMES_TAKEN, though it was sent none$"):
+    with pytest.raises(DamagedError, match=r"^GAMES_TAKEN, but no games were sent$"):
         bench.orders.games_taken(1)
 
 

@@ -255,7 +255,7 @@ def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
 @pytest.mark.parametrize("move", [AT_START, 0, 5])
 def test_the_same_exception_three_times_before_anything_is_delivered_is_an_error(move: int) -> None:
     manager = Workers(small_config(), always("raise no such luck", move))
-    expected = "^workers fail at their start: RuntimeError: no such luck"
+    expected = "^workers fail on startup: RuntimeError: no such luck"
     with pytest.raises(WorkerError, match=expected) as info, manager:
         manager.epoch()
     assert info.value.failure.error == "RuntimeError: no such luck"
@@ -279,8 +279,8 @@ def test_ever_new_exceptions_at_the_start_end_in_serial_play() -> None:
     faults = [Fault(f"raise {number}", AT_START, 0, (number,)) for number in range(10)]
     with Workers(small_config(), *faults) as manager:
         assert [manager.epoch() for _ in range(2)] == undisturbed(1, 2)
-        assert manager.notices[5].endswith("given up after 5 restarts in 10 minutes, tried again in 60 s")
-        assert "no worker is left" in manager.notices[6]
+        assert manager.notices[5].endswith("given up after 5 restarts in 10 minutes, retrying in 60 s")
+        assert "no workers left" in manager.notices[6]
 
 
 def test_a_segment_delivered_forgives_the_exceptions_before_it() -> None:
@@ -316,7 +316,7 @@ def test_without_workers_the_learner_plays_the_same_serially_and_says_so_once() 
         assert manager.get_statistics()["active_workers"] == 0
         assert [worker.state for worker in manager.workers] == ["given up"] * 2
     assert [line for line in manager.notices if "serially" in line] == [
-        "no worker is left: the learner plays itself, serially; workers are tried again every 600 s"
+        "no workers left: the learner plays serially; retrying workers every 600 s"
     ]
     assert sum("given up after 2 restarts" in line for line in manager.notices) == 2
     assert account.generated == 8 * SEGMENT + 6 * 3 * GAMES
@@ -330,7 +330,7 @@ def test_workers_come_back_after_a_while() -> None:
     faults = [Fault("SIGKILL", 3, worker, range(3)) for worker in (0, 1)]
     with Workers(small_config(2), *faults, supervision=impatient(0.3)) as manager:
         deadline = time.monotonic() + PATIENCE
-        while not any("play again" in line for line in manager.notices):
+        while not any("playing again" in line for line in manager.notices):
             played = manager.epoch()
             assert sum(len(saved.games) > 0 for _, _, saved in played) == 2
             assert time.monotonic() < deadline
@@ -338,8 +338,8 @@ def test_workers_come_back_after_a_while() -> None:
         manager.look_until(lambda: manager.get_statistics()["active_workers"] == 2)
         played_by = [(one.worker, one.incarnation) for one in manager.collect_experiences(2 * SEGMENT)]
         assert played_by == [(0, 3), (1, 3)]
-    assert sum("no worker is left" in line for line in manager.notices) == 1
-    assert sum("workers play again, after" in line for line in manager.notices) == 1
+    assert sum("no workers left" in line for line in manager.notices) == 1
+    assert sum("workers are playing again after" in line for line in manager.notices) == 1
     assert {f"worker {worker} is back" for worker in (0, 1)} <= set(manager.notices)
 
 
@@ -350,7 +350,7 @@ def test_one_that_never_comes_back_is_tried_again_and_again_meanwhile_serially()
         while sum("given up" in line for line in manager.notices) < 4:
             epochs.append(manager.epoch())
             assert time.monotonic() < deadline
-        assert sum("no worker is left" in line for line in manager.notices) == 1
+        assert sum("no workers left" in line for line in manager.notices) == 1
         assert not any("again," in line for line in manager.notices)
         assert manager.workers[0].incarnation >= 5
         assert manager.workers[0].restarts == manager.workers[0].incarnation
