@@ -27,7 +27,7 @@ class Collector(Protocol):
         ...
 
     def synchronize_models(self) -> bool:
-        """Play with the agent's weights as they are now; tell whether they had to be sent somewhere."""
+        """Let whoever plays have the agent's weights, if they are due; tell whether they have them."""
         ...
 
     def supervise(self) -> None:
@@ -78,7 +78,7 @@ class SerialCollector:
 
     def synchronize_models(self) -> bool:
         """Do nothing: the agent itself plays."""
-        return False
+        return True
 
     def supervise(self) -> None:
         """Do nothing: nobody else plays."""
