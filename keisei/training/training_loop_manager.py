@@ -75,7 +75,7 @@ class TrainingLoopManager:
         """Train until all moves are played or the time is up; the last epoch has the final evaluation."""
         trainer, evaluation, run = self.trainer, self.config.evaluation, self.config.run
         with self._collecting() as collector:
-            last = self._is_finished()
+            last = trainer.progress >= 1  # however short the time is, one epoch fits in
             trainer.clock.lap()
             while not last:
                 before, best_before = trainer.steps, trainer.best

@@ -187,14 +187,14 @@ def test_a_safe_change_is_told(finished: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "changed: training.total_timesteps: 6144 -> 6400" in done.stdout
     assert metrics(copy)[-1]["step"] == 6400
-    began, *_, told, begun_again, change, end = (copy / "train.log").read_text(encoding="utf-8").splitlines()
-    for line in (began, begun_again):
-        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  run \S+, seed 1, ", line)
-    assert began.endswith("moves 0 to 6,144")
-    assert "trained on 6,144 moves" in told
-    assert begun_again.endswith("moves 6,144 to 6,400")
-    assert change.endswith("  changed: training.total_timesteps: 6144 -> 6400")
-    assert "trained on 6,400 moves" in end
+    log = (copy / "train.log").read_text(encoding="utf-8").splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \S", line) for line in log)
+    first, second = (number for number, line in enumerate(log) if "  run " in line)
+    assert log[first].endswith("moves 0 to 6,144")
+    assert "  trained on 6,144 moves" in log[second - 1]
+    assert log[second].endswith("moves 6,144 to 6,400")
+    assert log[second + 1].endswith("  changed: training.total_timesteps: 6144 -> 6400")
+    assert "  trained on 6,400 moves" in log[-1]
 
 
 def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:

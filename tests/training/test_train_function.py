@@ -23,6 +23,7 @@ QUICK = [
     "evaluation.every=0",
     "evaluation.final_games=0",
     "run.console=off",
+    "run.threads=1",
 ]
 
 
