@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.match_result import MatchResult
 from keisei.evaluation.matches.results_store import ResultsError
@@ -72,7 +72,7 @@ class TrainingEvaluator:
         self._conditions = conditions_of(config)
 
     def measure(
-        self, agent: PPOAgent, step: int, games: int, best: tuple[int, float] | None
+        self, agent: NetworkPolicy, step: int, games: int, best: tuple[int, float] | None
     ) -> MeasuredStrength:
         """Play this many games against each opponent, within the config's time limit, and rate.
 
@@ -99,7 +99,13 @@ class TrainingEvaluator:
         return MeasuredStrength(metrics, rating, -math.inf if best is None else self._low(best, rated))
 
     def _play(
-        self, tournament: Tournament, player: Player, agent: PPOAgent, step: int, games: int, best: int | None
+        self,
+        tournament: Tournament,
+        player: Player,
+        agent: NetworkPolicy,
+        step: int,
+        games: int,
+        best: int | None,
     ) -> dict[str, float]:
         """Play the matches, each within its share of the remaining time, and return their metrics."""
         evaluation = self._config.evaluation
@@ -136,9 +142,9 @@ class TrainingEvaluator:
     def _until(self, end: float) -> Callable[[], bool]:
         return lambda: self._should_stop() or time.monotonic() >= end
 
-    def _player(self, agent: PPOAgent, step: int) -> NetworkPlayer:
+    def _player(self, agent: NetworkPolicy, step: int) -> NetworkPlayer:
         """Return the current network as a player, identified by its weights like a checkpoint."""
-        sha256 = weights_sha256(agent.tensors()["weights"])
+        sha256 = weights_sha256(agent.weights())
         identity = network_identity(sha256, TEMPERATURE)
         facts = {"step": str(step), "weights sha256": sha256}
         name, seed = f"{self._run.name}@{step}", seed_of(self._config.run.seed, identity)
