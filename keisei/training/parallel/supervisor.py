@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
@@ -332,7 +332,13 @@ class Supervisor:
 def _fork_server_answers_within(seconds: float) -> Iterator[None]:
     """Kill the fork server if it is stopped or hung, so that code waiting for it inside gets an EOFError."""
     pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
-    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+
+    def kill() -> None:
+        if pid is not None:
+            with suppress(ProcessLookupError):  # it has ended meanwhile, and another one is being started
+                os.kill(pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
     if pid is not None:
         timer.start()
     try:
