@@ -1,4 +1,4 @@
-"""Collectors: the config decides who plays, and no move is lost unseen."""
+"""Collectors: the config decides who plays, and no move is lost unnoticed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or changed goes on exactly, or says why it does not."""
+"""A run that is stopped, killed or changed continues exactly, or says why it cannot."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ KILLS = 20
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of SMALL that nobody disturbed."""
+    """An undisturbed run of SMALL."""
     folder = tmp_path_factory.mktemp("undisturbed")
     train(folder, [*SMALL, "run.keep_checkpoints=100"])
     return the_run(folder)
@@ -90,7 +90,7 @@ def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
         assert_same(last(the_run(folder)), last(finished))
         if kills == KILLS:
             return
-        folder = tmp_path / str(kills)  # a fast machine finished between two kills: once more
+        folder = tmp_path / str(kills)  # a fast machine finished between two kills: try again
 
 
 def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
@@ -280,7 +280,7 @@ def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_p
 
 
 def of_an_earlier_version(run: Path) -> None:
-    """Rewrite a run's settings under the names that they had."""
+    """Rewrite a run's settings under their old names."""
     file = run / "config.yaml"
     text = file.read_text(encoding="utf-8")
     text = text.replace(
@@ -386,7 +386,7 @@ def test_formats_can_be_changed_on_resume_and_are_kept_otherwise(finished: Path,
 def test_an_override_is_checked_against_the_run_and_not_against_the_defaults(
     finished: Path, tmp_path: Path
 ) -> None:
-    copy_of(finished, tmp_path)  # its minibatches are of 64 moves, the default's of 256
+    copy_of(finished, tmp_path)  # it uses minibatches of 64 moves, the default 256
     change = "training.steps_per_epoch=320"
     done = keisei("train", "--resume", "latest", change, "--total-timesteps=6400", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`keisei train` as a user meets it."""
+"""`keisei train` as the user sees it."""
 
 import json
 import re

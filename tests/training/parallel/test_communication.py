@@ -1,4 +1,4 @@
-"""The channels: what arrives is what was sent, once, whole; a worker that does not listen holds up nobody."""
+"""The channels: what arrives is what was sent, once and complete; an unresponsive worker blocks nobody."""
 
 import errno
 import os
@@ -68,14 +68,14 @@ class Line:
         self.rng = np.random.default_rng(1)
 
     def ask(self, version: int = 5) -> Ticket:
-        """Give the worker a ticket and let it take it."""
+        """Give the worker a ticket and have it receive it."""
         assert self.learner.grant(4, STEPS, version)
         (message,) = self.end.receive(1.0)
         assert message[0] is Kind.PLAY
         return read_ticket(message[1])
 
     def fill(self, ticket: Ticket) -> memoryview:
-        """Write something into the memory of a ticket, as one does who plays."""
+        """Write something into a ticket's memory, as a playing worker does."""
         memory = self.end.memory_of(ticket)
         if memory is None:
             memory = memoryview(bytearray(SIZE))
@@ -90,13 +90,13 @@ class Line:
         return bytes(memory)
 
     def body(self) -> bytes:
-        """The body of the one message that has come."""
+        """The body of the only message received."""
         ((kind, body),) = self.learner.receive(4)
         assert kind is Kind.SEGMENT
         return body
 
     def sent(self) -> bytes:
-        """What the worker has written, taken out of the socket before the learner reads it."""
+        """What the worker has written, taken from the socket before the learner reads it."""
         data: bytes = self.learner._channels[4].wire.socket.recv(2**20)
         return data
 
@@ -217,11 +217,11 @@ def test_a_learner_that_is_gone_is_told_from_other_errors() -> None:
     line.end.close()
 
 
-# ------------------------------------------------------------------------ what is damaged
+# ------------------------------------------------------------------------ damage
 
 
 def test_every_bit_of_a_message_matters(line: Line) -> None:
-    """Whatever bit of a segment or its record is another one, it is refused; and the right one is taken."""
+    """Flipping any bit of a segment or its record gets it refused; the intact one is accepted."""
     ticket = line.ask()
     line.deliver(ticket)
     body = line.body()
@@ -326,7 +326,7 @@ def test_a_channel_is_opened_once(line: Line) -> None:
         line.learner.open(4, 3)
 
 
-# ------------------------------------------------------------------------ nobody waits
+# ------------------------------------------------------------------------ no end blocks
 
 
 def test_a_worker_that_does_not_listen_does_not_hold_up_the_learner(line: Line) -> None:
@@ -370,7 +370,7 @@ def test_waiting_ends_with_the_time_or_with_a_message(line: Line) -> None:
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """No file grows beyond some megabytes: a test that asks for too much must not get it."""
+    """Limit files to a few megabytes: a test that asks for too much must not get it."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**24, before[1]))
     yield
@@ -389,7 +389,7 @@ def test_memory_that_cannot_be_had_is_an_error_when_it_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("small_files")
 def test_more_memory_than_the_machine_has_is_not_even_asked_for() -> None:
-    """Asked for, it would be given until the kernel kills somebody."""
+    """The kernel would hand out the memory until it kills some process."""
     with pytest.raises(OSError, match="bytes of shared memory, but only") as info:
         SharedMemory(2**50)
     assert info.value.errno == errno.ENOMEM
@@ -410,7 +410,7 @@ def test_slots_do_not_overlap() -> None:
     learner.close(0)
 
 
-# ------------------------------------------------------------------------ workers that send such things
+# ------------------------------------------------------------------------ workers that send damaged data
 
 NUMBERS = "(worker, incarnation, sequence, slot, steps)"
 DAMAGES = {
@@ -476,7 +476,7 @@ def test_one_that_sends_without_end_is_replaced() -> None:
 
 
 def test_a_worker_waits_for_a_learner_that_does_not_read() -> None:
-    """The segments are longer than what a socket holds, so the worker is in the middle of its sentence."""
+    """The segments exceed a socket's buffer, so the worker is stopped in the middle of a message."""
     config = small_config(1, max_policy_lag=3, use_shared_memory=False, worker_timeout=3.0)
     config.training.steps_per_epoch = config.training.minibatch_size = 512 * GAMES
     with Workers(config) as manager:

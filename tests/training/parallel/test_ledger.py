@@ -1,4 +1,4 @@
-"""The ledger: every move that was generated is somewhere, exactly once, and what cannot be is an error."""
+"""The ledger: every generated move is somewhere, exactly once, and impossible counts are an error."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ WORKERS = (0, 1)
 
 
 class Moves:
-    """Each move is a thing of its own here, and lies in one of some boxes; the ledger must count the same."""
+    """A model in which each move is an object in one of several boxes; the ledger must count the same."""
 
     def __init__(self) -> None:
         self.generated = 0
@@ -26,7 +26,7 @@ class Moves:
         self.queue: list[int] = []
         self.trained = 0
         self.discarded: Counter[str] = Counter()
-        self.shown: dict[int, int] = {}  # by the processes that run
+        self.shown: dict[int, int] = {}  # by running processes
 
     def account(self) -> Account:
         in_flight = sum(self.queue) + sum(self.making.values())
@@ -40,7 +40,7 @@ OPERATIONS = st.sampled_from(
 
 
 def apply(name: str, worker: int, number: int, reason: str, moves: Moves, ledger: Ledger) -> None:
-    """Do the same with both, if it can be done now."""
+    """Do the same to both, if it is possible now."""
     if name == "here":
         moves.generated += number
         moves.queue.append(number)

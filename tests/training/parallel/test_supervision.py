@@ -1,4 +1,4 @@
-"""Workers that die, hang or fail, really: they are replaced, and what is played is the same as without."""
+"""Workers that really die, hang or fail: they are replaced, and the same moves are played as without."""
 
 import multiprocessing
 import os
@@ -39,7 +39,7 @@ from keisei.training.parallel.supervisor import WorkerError
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 
-# ------------------------------------------------------------------------ one that goes wrong is replaced
+# ------------------------------------------------------------------------ a failing worker is replaced
 
 SILENCE = 5.0  # seconds, longer than a busy machine keeps a worker waiting
 HANGS = ["SIGSTOP", "sleep", "spin", "hold the interpreter"]
@@ -114,7 +114,7 @@ def test_one_replaced_while_the_learner_learns_plays_on_at_once() -> None:
 def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
     from multiprocessing import forkserver
 
-    # A start that takes longer than start_seconds is tried again, as often as it takes.
+    # A start that takes longer than start_seconds is retried as often as necessary.
     patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=20.0)
     with Workers(small_config(2), supervision=patience) as manager:
         epochs = [manager.epoch()]
@@ -168,10 +168,10 @@ def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> Non
 
 def test_a_manager_starts_once() -> None:
     manager = Workers(small_config())
-    assert manager.synchronize_models()  # before there is anybody to read them
+    assert manager.synchronize_models()  # before there is anyone to read them
     with manager:
         pids = manager.pids()
-        assert manager.start_workers()  # they run already
+        assert manager.start_workers()  # they are running already
         assert manager.pids() == pids
         assert manager.epoch() == undisturbed(1, 1)[0]
     with pytest.raises(RuntimeError, match="the workers were shut down"):
@@ -217,7 +217,7 @@ def test_the_fork_server_killed_takes_its_workers_along_and_all_are_replaced() -
 
 
 def test_what_the_waiting_is_ended_by_loses_nothing() -> None:
-    """As Ctrl-C does: the segments that were there are there for the next call."""
+    """As with Ctrl-C: the segments that had arrived are kept for the next call."""
     with Workers(small_config(2)) as manager:
 
         def interrupt() -> None:
@@ -249,7 +249,7 @@ def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
         assert [len(one.segment) for one in played] == [GAMES, SEGMENT]
 
 
-# ------------------------------------------------------------------------ exceptions at the start
+# ------------------------------------------------------------------------ exceptions on startup
 
 
 @pytest.mark.parametrize("move", [AT_START, 0, 5])
@@ -377,11 +377,11 @@ def test_while_one_is_given_up_the_other_plays_more(queue_maxsize: int) -> None:
         assert manager.metrics()["parallel/serial_steps"] == 0
 
 
-# ------------------------------------------------------------------------ a learner that is busy
+# ------------------------------------------------------------------------ a busy learner
 
 
 def both_live(manager: Workers) -> bool:
-    """Whether both workers have a process that nobody has killed yet."""
+    """Whether both workers have a process that has not been killed yet."""
     return len(manager.pids()) == 2 and all(map(is_alive, manager.pids()))
 
 
@@ -434,7 +434,7 @@ def test_workers_killed_at_any_moment_of_the_collecting_change_nothing(use_share
 
 
 def mappings() -> int:
-    """How many pieces of our shared memory this process has."""
+    """How many pieces of our shared memory this process holds."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:keisei")
 
 
