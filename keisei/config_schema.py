@@ -1,4 +1,4 @@
-"""The settings under the name by which users import them; keisei.config.schema is the place."""
+"""The public import path of the settings, which are defined in keisei.config.schema."""
 
 from keisei.config.schema import (
     AppConfig,

@@ -1,5 +1,5 @@
-"""UserError: what the command line tells in a line or a few, with exit code 2 and without a traceback."""
+"""UserError: reported by the command line in one or a few lines, with exit code 2 and no traceback."""
 
 
 class UserError(Exception):
-    """A mistake of the user, or of a file or program that they named; the message says what was expected."""
+    """A mistake by the user, or in a file or program they named; the message says what was expected."""

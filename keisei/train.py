@@ -1,4 +1,4 @@
-"""`python keisei/train.py --total-timesteps=2048`: the same as `keisei train`."""
+"""`python keisei/train.py --total-timesteps=2048`: same as `keisei train`."""
 
 import sys
 

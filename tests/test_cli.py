@@ -133,7 +133,7 @@ def test_divide_prints_a_line_for_each_first_move() -> None:
         (("nonsense",), "nonsense"),
         (("show", "missing.kif"), "missing.kif: No such file or directory"),
         (("show", "game.txt"), "expected .csa, .kif, .kifu or .usi"),
-        (("config", "missing.yaml"), "missing.yaml: no such file, nor a shipped config"),
+        (("config", "missing.yaml"), "missing.yaml: no such file or shipped config"),
         (("config", "tiny", "gpu"), "two configs, tiny and gpu; an override is setting=value"),
     ],
 )
@@ -223,7 +223,7 @@ def test_config_prints_the_effective_config(tmp_path: Path) -> None:
 
 def test_config_describes_every_setting() -> None:
     assert keisei("config", "--describe").stdout == table(AppConfig)
-    assert "--describe stands alone, but tiny is given too" in refusal("config", "--describe", "tiny")
+    assert "--describe takes no arguments, got tiny" in refusal("config", "--describe", "tiny")
 
 
 def test_config_names_every_mistake_on_its_own_line() -> None:

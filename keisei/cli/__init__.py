@@ -1,4 +1,4 @@
-"""The `keisei` command: a module for each group of commands, loaded when one of them is called."""
+"""The `keisei` command: one module per group of commands, loaded when one of them is called."""
 
 from keisei.cli.app import main
 

@@ -1,7 +1,7 @@
-"""The command line: which commands there are, in which module each is, and how a mistake is told.
+"""The command line: the list of commands, the module of each, and how mistakes are reported.
 
-A module of commands is imported when one of its commands is called, so that `keisei perft` does not wait for
-torch; `keisei --help` reads the table alone.
+A command's module is imported only when the command is called, so `keisei perft` does not wait for torch;
+`keisei --help` reads only the table.
 """
 
 import io
@@ -18,50 +18,50 @@ from typer.main import get_command
 from keisei.errors import UserError
 from keisei.shogi import NotationError, RulesError
 
-# Command: its module, in which a function has the command's name, and the first line of its help.
+# Command: its module, which has a function of that name, and the first line of its help.
 COMMANDS = {
     "perft": (
         "records",
-        "Count the legal move sequences of a length, to check and to time the move generator.",
+        "Count the legal move sequences of a given length, to check and time the move generator.",
     ),
-    "show": ("records", "Check a game record against the rules and print its result and a position."),
+    "show": ("records", "Check a game record against the rules, and print its result and a position."),
     "convert": ("records", "Convert a game record between CSA, KIF and USI, checking every move."),
-    "config": ("settings", "Check a config and print all of it, as YAML."),
-    "train": ("training", "Train a player by self-play; Ctrl-C saves, and --resume goes on from there."),
+    "config": ("settings", "Check a config and print it in full, as YAML."),
+    "train": ("training", "Train a player by self-play; Ctrl-C saves, and --resume continues from there."),
     "doctor": (
         "training",
-        "Tell what this machine has for training, and measure which numeric formats are fast here.",
+        "Report what this machine offers for training, and measure which numeric formats are fast here.",
     ),
     "plot": (
         "plotting",
-        "Draw the curves of a run and of its rating, or the curves of several runs over each other.",
+        "Plot the training curves and ratings of a run, or the curves of several runs in one picture.",
     ),
     "evaluate": (
         "matches",
-        "Play matches with a trained network, and rate it: Elo with 95 % intervals, "
-        "the random player being 0.",
+        "Play matches with a trained network and rate it: Elo with 95 % intervals, "
+        "with the random player at 0.",
     ),
     "ladder": (
         "matches",
-        "Rate many players against each other, with games where the ratings are least certain.",
+        "Rate many players against each other, playing where the ratings are least certain.",
     ),
     "usi": (
         "playing",
-        "Be a USI engine, for a shogi GUI or another program: commands on standard input, answers on output.",
+        "Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.",
     ),
-    "play": ("playing", "Play a game against a trained network, in the terminal; type help there."),
+    "play": ("playing", "Play a game against a trained network in the terminal; type help for the commands."),
     "export": (
         "export",
-        "Write the network of a checkpoint as ONNX; the file is run and compared with the network first.",
+        "Write a checkpoint's network as ONNX, after running it and comparing it with the original.",
     ),
 }
 
-# The base of typer's own complaints, which every version of typer keeps in another place.
+# The base class of typer's errors; its import path differs between versions of typer.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 class _LazyGroup(TyperGroup):
-    """Lists the commands by name and help; the one that is called is loaded."""
+    """A group that lists commands from the table, and loads only the one that is called."""
 
     def __init__(self, **settings: Any) -> None:
         listed = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
@@ -73,7 +73,7 @@ class _LazyGroup(TyperGroup):
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command, and return the command as typer makes it from the function."""
+    """Import a command's module and return the command that typer makes of its function."""
     module = import_module(f"keisei.cli.{COMMANDS[name][0]}")
     alone = typer.Typer(add_completion=False)
     alone.command(name)(getattr(module, name))
@@ -91,7 +91,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _top(
     context: typer.Context,
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if show_version:
         print(f"keisei {version('keisei')}")
@@ -106,7 +106,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show 歩 shows ?
     _let_threads_sleep()
     try:
-        sys.exit(app(standalone_mode=False))  # None, or typer's own exit code, 130 after Ctrl-C
+        sys.exit(app(standalone_mode=False))  # None, or typer's exit code: 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
         _refuse(mistake.format_message())
     except (UserError, NotationError, RulesError) as mistake:
@@ -116,18 +116,18 @@ def main() -> None:
 
 
 def _refuse(*messages: str) -> NoReturn:
-    """Tell a user's mistake, a line for each message, and leave with exit code 2."""
+    """Report a user's mistake, one line per message, and exit with code 2."""
     for message in messages:
         print(f"keisei: {message}", file=sys.stderr)
     sys.exit(2)
 
 
 def _let_threads_sleep() -> None:
-    """Let torch's threads spin for microseconds only when they wait; to be called before torch is loaded.
+    """Make torch's waiting threads spin for microseconds only; call this before torch is loaded.
 
-    By default they spin for milliseconds, and then one other busy process on 2 cores makes training ten times
+    By default they spin for milliseconds, and one other busy process on 2 cores makes training ten times
     slower. Measured on 2 cores: 5,000 turns cost nothing on a quiet machine, and half the speed beside a busy
-    process; fewer cost inference.
+    process; fewer slow down inference.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "5000")

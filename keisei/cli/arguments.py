@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from typing import Annotated
 
@@ -8,8 +8,8 @@ Where = Annotated[
     str,
     typer.Argument(
         metavar="RUN_OR_CHECKPOINT",
-        help="latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path; of a run alone its best "
-        "checkpoint, or its last.",
+        help="latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path; a run alone means its "
+        "best checkpoint, or its last.",
     ),
 ]
-MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="A longer game is a draw.")]
+MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="Longer games are drawn.")]

@@ -13,14 +13,15 @@ from keisei.runs.find import find_checkpoint
 def export(
     where: Where,
     out: Annotated[
-        Path, typer.Option(help="The file, or a directory for RUN@STEP.onnx.", show_default="here")
+        Path, typer.Option(help="A file, or a directory for RUN@STEP.onnx.", show_default="here")
     ] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="How far logits, as a share of the largest, and values may differ.")
+        float,
+        typer.Option(min=0, help="Allowed difference in values, and in logits relative to the largest."),
     ] = 1e-5,
 ) -> None:
-    """Write the network of a checkpoint as ONNX; the file is run and compared with the network first.
+    """Write a checkpoint's network as ONNX, after running it and comparing it with the original.
 
     keisei export first
 

@@ -16,21 +16,21 @@ from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
 from keisei.evaluation.ratings.sprt import Sprt
 from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
 
-Games = Annotated[int, typer.Option(min=2, help="Games against each opponent, an even number.")]
+Games = Annotated[int, typer.Option(min=2, help="Games against each opponent; must be even.")]
 RandomPlies = Annotated[
     int | None,
-    typer.Option(min=0, max=200, help="Random moves of an opening.", show_default="4, 0 with --openings"),
+    typer.Option(min=0, max=200, help="Random opening moves.", show_default="4, or 0 with --openings"),
 ]
 Openings = Annotated[
-    Path | None, typer.Option(help="A file of positions, an SFEN or a USI position on each line.")
+    Path | None, typer.Option(help="A file of positions, one SFEN or USI position per line.")
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, help="Of openings and players; the same seed plays the same games.")
+    int, typer.Option(min=0, help="Seed of openings and players; the same seed plays the same games.")
 ]
 Threads = Annotated[
-    int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core, which pays for large networks.")
+    int, typer.Option(min=0, max=1024, help="Threads; 0 is one per core, which pays off for large networks.")
 ]
-Device = Annotated[str, typer.Option(help="Of the networks: auto, cpu, cuda.")]
+Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda.")]
 
 
 def evaluate(
@@ -39,23 +39,23 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help="An opponent: random, greedy, material, alphabeta-1 to alphabeta-6, a run or checkpoint, or "
-            "'usi:COMMAND;depth=1'. May be given several times.",
+            "'usi:COMMAND;depth=1'. Can be repeated.",
             show_default="random, greedy, material",
         ),
     ] = None,
     games: Games = 200,
-    visits: Annotated[int | None, typer.Option(min=1, help="Search with so many visits for a move.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Search for so many seconds a move.")] = None,
+    visits: Annotated[int | None, typer.Option(min=1, help="Search with this many visits per move.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Search for this many seconds per move.")] = None,
     temperature: Annotated[
         float | None,
         typer.Option(min=0, help="Without a search: how freely the policy chooses.", show_default="0.25"),
     ] = None,
     every_checkpoint: Annotated[
-        bool, typer.Option("--all", help="Every checkpoint of the run, and a curve of their ratings.")
+        bool, typer.Option("--all", help="Rate every checkpoint of the run, and plot the ratings.")
     ] = False,
     sprt: Annotated[
         str | None,
-        typer.Option(metavar="ELO0,ELO1", help="End a match as soon as one of two hypotheses is refuted."),
+        typer.Option(metavar="ELO0,ELO1", help="Stop a match as soon as either hypothesis is rejected."),
     ] = None,
     random_plies: RandomPlies = None,
     openings: Openings = None,
@@ -63,14 +63,14 @@ def evaluate(
     seed: Seed = 1,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where results, games and report go.", show_default="evaluation in the run"),
+        typer.Option(help="Directory for results, games and report.", show_default="evaluation in the run"),
     ] = None,
     threads: Threads = 1,
     device: Device = "cpu",
 ) -> None:
-    """Play matches with a trained network, and rate it: Elo with 95 % intervals, the random player being 0.
+    """Play matches with a trained network and rate it: Elo with 95 % intervals, with the random player at 0.
 
-    Games that were played before with the same seed are counted and not played again.
+    Games already played with the same seed are counted, not played again.
 
     keisei evaluate runs/first --against random --against greedy
 
@@ -85,7 +85,7 @@ def evaluate(
     places = [path]
     if every_checkpoint:
         if run is None:
-            raise typer.BadParameter(f"--all: {where} is a checkpoint outside of a run, expected a run")
+            raise typer.BadParameter(f"--all: {where} is a checkpoint outside any run, expected a run")
         places = checkpoints_of(run)
     setting = _setting(random_plies, openings, max_moves, seed, threads, device, sprt)
     directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
@@ -100,34 +100,34 @@ def ladder(
     players: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PLAYER", help="More players, as for evaluate --against; a run may have ;visits=N."
+            metavar="PLAYER", help="More players, as for evaluate --against; a run can have ;visits=N."
         ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=2, help="Games of two players before all are rated again.")] = 20,
+    batch: Annotated[int, typer.Option(min=2, help="Games per pairing before the ratings are updated.")] = 20,
     precision: Annotated[
-        float, typer.Option(min=1, help="Stop when all 95 % intervals are at most ± so many Elo.")
+        float, typer.Option(min=1, help="Stop when all 95 % intervals are within ± this many Elo.")
     ] = 60.0,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after so many minutes.", show_default="no limit")
+        float | None, typer.Option(min=0, help="Stop after this many minutes.", show_default="no limit")
     ] = None,
     built_in: Annotated[
-        bool, typer.Option(help="Rate random, greedy, material and alphabeta-1 to -3 too.")
+        bool, typer.Option(help="Also rate random, greedy, material and alphabeta-1 to -3.")
     ] = True,
     random_plies: RandomPlies = None,
     openings: Openings = None,
     max_moves: MaxMoves = 512,
     seed: Seed = 1,
-    out: Annotated[Path, typer.Option(help="Where results, games and report go.")] = Path("ladder"),
+    out: Annotated[Path, typer.Option(help="Directory for results, games and report.")] = Path("ladder"),
     threads: Threads = 1,
     device: Device = "cpu",
 ) -> None:
-    """Rate many players against each other, with games where the ratings are least certain.
+    """Rate many players against each other, playing where the ratings are least certain.
 
-    The same command goes on with the games that are in --out.
+    Run the same command again to continue from the games in --out.
 
     keisei ladder runs/first 'runs/first;visits=100' 'usi:fairy-stockfish;depth=1' --minutes 30
     """
-    deepest = BUILT_IN_NAMES.index("alphabeta-3")  # more plies take long, and are there for who asks
+    deepest = BUILT_IN_NAMES.index("alphabeta-3")  # deeper ones are slow, so they must be asked for
     seated = [*BUILT_IN_NAMES[: deepest + 1]] if built_in else ["random"]
     seated += [player for player in players or [] if player not in seated]
     setting = _setting(random_plies, openings, max_moves, seed, threads, device, None)
@@ -144,7 +144,7 @@ def _tell(line: str) -> None:
 
 def _even(games: int) -> int:
     if games % 2:
-        raise typer.BadParameter(f"{games} games, expected an even number: each opening is played twice")
+        raise typer.BadParameter(f"{games} games, expected an even number, as each opening is played twice")
     return games
 
 
@@ -157,7 +157,7 @@ def _setting(
     device: str,
     sprt: str | None,
 ) -> matches.MatchSettings:
-    """Return how matches are played; native players and torch use so many threads."""
+    """Return how matches are played; threads is for native players and for torch."""
     if random_plies is None:
         random_plies = RANDOM_PLIES if openings is None else 0
     positions = (START,) if openings is None else read_openings(openings)
@@ -168,15 +168,17 @@ def _setting(
             elo0, elo1 = map(float, sprt.split(","))
             test = Sprt(elo0, elo1)
         except ValueError:
-            raise typer.BadParameter(f"--sprt {sprt}: expected two numbers, the first less: 0,50") from None
+            raise typer.BadParameter(
+                f"--sprt {sprt}: expected two numbers, the smaller first: 0,50"
+            ) from None
     return matches.MatchSettings(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
 
 
 @contextmanager
 def _told_on_ctrl_c() -> Iterator[None]:
-    """Say that nothing is lost, and leave with exit code 130."""
+    """On Ctrl-C, say that nothing is lost and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        print("keisei: stopped; games that are over are kept, and the same command goes on", file=sys.stderr)
+        print("keisei: stopped; finished games are kept, run the same command to continue", file=sys.stderr)
         raise typer.Exit(130) from None

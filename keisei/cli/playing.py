@@ -1,4 +1,4 @@
-"""usi, play: the network as an engine, and as an opponent in the terminal. Both load torch by themselves."""
+"""usi, play: the network as an engine, and as an opponent in the terminal. Both load torch when needed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +14,10 @@ def usi(
     where: Where,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option's default; may be given several times."),
+        typer.Option(metavar="NAME=VALUE", help="Set an option's default; can be repeated."),
     ] = None,
 ) -> None:
-    """Be a USI engine, for a shogi GUI or another program: commands on standard input, answers on output.
+    """Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.
 
     keisei usi runs/first --option Visits=400
     """
@@ -26,17 +26,17 @@ def usi(
 
 def play(
     where: Where,
-    color: Annotated[str, typer.Option(help="Yours: black (first), white or random.")] = "black",
+    color: Annotated[str, typer.Option(help="Your side: black (moves first), white or random.")] = "black",
     visits: Annotated[
-        int, typer.Option(min=0, help="How much the network searches for a move; 0 is its policy alone.")
+        int, typer.Option(min=0, help="Search visits per move; 0 plays from the policy alone.")
     ] = 400,
-    sfen: Annotated[str | None, typer.Option(help="The position to begin with.")] = None,
-    handicap: Annotated[str | None, typer.Option(help="What White gives, such as lance or 2-piece.")] = None,
-    declaration: Annotated[str, typer.Option(help="Wins by declaration: 27, 24, try or off.")] = "27",
+    sfen: Annotated[str | None, typer.Option(help="The position to start from.")] = None,
+    handicap: Annotated[str | None, typer.Option(help="White's handicap, such as lance or 2-piece.")] = None,
+    declaration: Annotated[str, typer.Option(help="Rule for declaring a win: 27, 24, try or off.")] = "27",
     max_moves: MaxMoves = 512,
-    save: Annotated[Path | None, typer.Option(help="Write the game here: .kif, .csa or .usi.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the game to this .kif, .csa or .usi file.")] = None,
 ) -> None:
-    """Play a game against a trained network, in the terminal; type help there.
+    """Play a game against a trained network in the terminal; type help for the commands.
 
     keisei play runs/first --color white --save game.kif
     """

@@ -1,4 +1,4 @@
-"""plot: curves of runs. The only command that loads matplotlib."""
+"""plot: training curves and ratings. The only command that loads matplotlib."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +9,12 @@ from keisei.training.plot import plot_rating, plot_run, plot_runs
 
 
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="Directories of runs; several share one picture.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run directories; several share one picture.")],
     out: Annotated[
-        Path | None, typer.Option(help="A .png or .svg; RUN/plots/curves.png if not given.")
+        Path | None, typer.Option(help="A .png or .svg file; RUN/plots/curves.png if not given.")
     ] = None,
 ) -> None:
-    """Draw the curves of a run and of its rating, or the curves of several runs over each other.
+    """Plot the training curves and ratings of a run, or the curves of several runs in one picture.
 
     keisei plot runs/first
 

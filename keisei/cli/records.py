@@ -1,4 +1,4 @@
-"""perft, show, convert: the rules and game records. Loads neither numpy nor torch."""
+"""perft, show, convert: rules and game records. Loads neither numpy nor torch."""
 
 import time
 from pathlib import Path
@@ -14,12 +14,12 @@ from keisei.shogi.perft_counts import divided_perft
 def perft(
     depth: Annotated[int, typer.Argument(min=0, max=100, help="Length of the sequences.")],
     sfen: Annotated[str, typer.Argument(help="SFEN, in quotes.", show_default="start")] = START_SFEN,
-    divide: Annotated[bool, typer.Option("--divide", help="One line for each first move.")] = False,
+    divide: Annotated[bool, typer.Option("--divide", help="Print one line per first move.")] = False,
     kings: Annotated[
-        str, typer.Option(help="Who must have a king: both, or defender, as in mate problems.")
+        str, typer.Option(help="Who must have a king: both, or only the defender, as in mate problems.")
     ] = "both",
 ) -> None:
-    """Count the legal move sequences of a length, to check and to time the move generator.
+    """Count the legal move sequences of a given length, to check and time the move generator.
 
     keisei perft 5
 
@@ -41,12 +41,12 @@ def perft(
 
 def show(
     record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
-    ply: Annotated[int | None, typer.Option(help="After this many moves; the end if not given.")] = None,
+    ply: Annotated[int | None, typer.Option(help="Position after this many moves; default the last.")] = None,
     game_number: Annotated[
-        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+        int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")
     ] = None,
 ) -> None:
-    """Check a game record against the rules and print its result and a position.
+    """Check a game record against the rules, and print its result and a position.
 
     keisei show game.kif --ply 40
 
@@ -64,12 +64,12 @@ def show(
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
-    target: Annotated[Path, typer.Argument(help="The file to write; its ending names the format.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its extension sets the format.")],
     game_number: Annotated[
-        int | None, typer.Option("--game", min=1, help="Which game, of a file that has several.")
+        int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Every game of the file, to TARGET-001, TARGET-002 and so on.")
+        bool, typer.Option("--each", help="Convert every game, to TARGET-001, TARGET-002 and so on.")
     ] = False,
 ) -> None:
     """Convert a game record between CSA, KIF and USI, checking every move.
@@ -79,7 +79,7 @@ def convert(
     keisei convert match.csa game.kif --each
     """
     if each and game_number is not None:
-        raise typer.BadParameter("--each and --game are given, expected one of them")
+        raise typer.BadParameter("both --each and --game are given, expected one of them")
     if not each:
         write_record(target, _one_game(source, game_number))
         return
@@ -90,7 +90,7 @@ def convert(
 
 
 def _one_game(path: Path, number: int | None) -> GameRecord:
-    """Return a game of a file: the one with this number, or the only one."""
+    """Return the game with this number in a file, or its only game."""
     games = read_records(path)
     if number is None and len(games) != 1:
         raise typer.BadParameter(f"{path} has {len(games)} games: expected --game 1 to {len(games)}")

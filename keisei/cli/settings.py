@@ -1,4 +1,4 @@
-"""config: what the settings of a run are."""
+"""config: show and check the settings of a run."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ def config(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then what differs."
+            metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then any overrides."
         ),
     ] = None,
-    describe: Annotated[bool, typer.Option("--describe", help="Print every setting, as a table.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Print a table of all settings.")] = False,
 ) -> None:
-    """Check a config and print all of it, as YAML.
+    """Check a config and print it in full, as YAML.
 
     keisei config tiny training.learning_rate=1e-3 run.name=first
 
@@ -26,14 +26,14 @@ def config(
     """
     if describe:
         if arguments:
-            raise typer.BadParameter(f"--describe stands alone, but {arguments[0]} is given too")
+            raise typer.BadParameter(f"--describe takes no arguments, got {arguments[0]}")
         print(table(AppConfig), end="")
     else:
         print(to_yaml(load_config(*_source_and_overrides(arguments or []))), end="")
 
 
 def _source_and_overrides(arguments: list[str]) -> tuple[str | None, list[str]]:
-    """Part a command's arguments: one with an equals sign is an override, the other one is the source."""
+    """Split the arguments: those with an equals sign are overrides, the other one is the source."""
     sources = [argument for argument in arguments if "=" not in argument]
     if len(sources) > 1:
         raise typer.BadParameter(f"two configs, {sources[0]} and {sources[1]}; an override is setting=value")

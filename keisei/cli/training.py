@@ -1,4 +1,4 @@
-"""train, doctor. keisei.training loads torch when it is asked for a name: mistakes in settings come first."""
+"""train, doctor. keisei.training loads torch on first use, so mistakes in settings are reported at once."""
 
 import sys
 from typing import Annotated
@@ -23,14 +23,14 @@ def train(
         str | None,
         typer.Option(
             metavar="RUN_OR_CHECKPOINT",
-            help="Go on with a run: latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path. "
-            "With latest, a damaged checkpoint is passed over. --config replaces all of its settings, "
-            "SETTING=VALUE some.",
+            help="Continue a run: latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path. "
+            "latest skips damaged checkpoints. --config replaces all of the run's settings, "
+            "SETTING=VALUE only those named.",
         ),
     ] = None,
     total_timesteps: Annotated[int | None, typer.Option(help="Short for training.total_timesteps=…")] = None,
 ) -> None:
-    """Train a player by self-play; Ctrl-C saves, and --resume goes on from there.
+    """Train a player by self-play; Ctrl-C saves, and --resume continues from there.
 
     keisei train run.name=first training.total_timesteps=1000000
 
@@ -57,7 +57,7 @@ def doctor(
         str | None, typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default")
     ] = None,
 ) -> None:
-    """Tell what this machine has for training, and measure which numeric formats are fast here.
+    """Report what this machine offers for training, and measure which numeric formats are fast here.
 
     keisei doctor --config gpu
     """

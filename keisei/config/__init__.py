@@ -1,1 +1,1 @@
-"""Every setting of a run: the schema, YAML files and overrides, and error messages that name the setting."""
+"""The settings of a run: the schema, YAML files and overrides, and error messages that name the setting."""

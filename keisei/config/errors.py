@@ -1,7 +1,7 @@
-"""ConfigError: everything that is wrong with a config, in the words of its schema, at once.
+"""ConfigError: everything that is wrong with a config, all at once and in the schema's own words.
 
-Comes in: a model and the data it refused. Goes out: one line for each problem, by dotted path. pydantic looks
-for contradictions only where every field is sound; here what is wrong is taken out and the rest tried again.
+Takes a model and the data it rejected; returns one line per problem, by dotted path. pydantic looks for
+contradictions only if every field is valid; here the bad values are removed and the rest is tried again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ KeyPath = tuple[str, ...]
 
 
 class ConfigError(UserError, ValueError):
-    """A config that cannot be used; `problems` has one line for each reason, and so has its text."""
+    """A config that cannot be used; `problems`, and the error's text, have one line per reason."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
@@ -34,7 +34,7 @@ class ConfigError(UserError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Values that are allowed one by one but not together: the fields of one room, and what is wrong."""
+    """Values that are allowed singly but not together: fields of one room, and what is wrong with them."""
 
     fields: tuple[str, ...]
     message: str
@@ -42,14 +42,14 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """A line of the error, and what to leave out when the rest is looked at."""
+    """A line of the error, and the fields to leave out when the rest is checked again."""
 
     line: str
     blamed: tuple[KeyPath, ...]
 
 
 def problems(model: type[BaseModel], data: object) -> list[str]:
-    """Return a line for everything that a model refuses in the data."""
+    """Return one line for everything in the data that a model rejects."""
     lines: list[str] = []
     seen: set[KeyPath] = set()
     while True:
@@ -58,7 +58,7 @@ def problems(model: type[BaseModel], data: object) -> list[str]:
             return lines
         except ValidationError as error:
             found = [problem for details in error.errors() for problem in _read(model, data, details)]
-        # What names a value that was already refused is no finding: that value is the default's now.
+        # A problem with a value that was already rejected does not count: the default stands in for it now.
         lines += dict.fromkeys(problem.line for problem in found if not seen.intersection(problem.blamed))
         blamed = {path for problem in found for path in problem.blamed} - seen
         if not blamed or not isinstance(data, Mapping):
@@ -68,7 +68,7 @@ def problems(model: type[BaseModel], data: object) -> list[str]:
 
 
 def unknown(model: type[BaseModel], path: str, value: object) -> str:
-    """Return the line for a key that a model does not have: what it is now, or the nearest one."""
+    """Return the line for an unknown key: its name today, or the nearest key."""
     older = hint(path, value)
     if older is not None:
         return older
@@ -82,7 +82,7 @@ def unknown(model: type[BaseModel], path: str, value: object) -> str:
 
 
 def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:
-    """Return a model's field by its name or by an older name, with its name of today."""
+    """Return a model's field by its name or an older name, along with its current name."""
     for real, field in model.model_fields.items():
         if name == real or name in older_names(real, field):
             return real, field
@@ -90,13 +90,13 @@ def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:
 
 
 def _likeness(path: str, name: str) -> float:
-    # Who forgets or mistakes the section still means the key: `learning_rate`, `model.learning_rate`.
+    # With the section missing or wrong, the key still counts: `learning_rate`, `model.learning_rate`.
     last = SequenceMatcher(None, path.rsplit(".", 1)[-1], name.rsplit(".", 1)[-1]).ratio()
     return last + SequenceMatcher(None, path, name).ratio()
 
 
 def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator[_Problem]:
-    """Translate an error of pydantic's, whose place goes on below a field that is a list or a choice."""
+    """Translate a pydantic error, whose location reaches inside fields that are lists or choices."""
     place: list[str] = []
     room: type[BaseModel] | None = model
     field: FieldInfo | None = None
@@ -118,7 +118,7 @@ def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator
         path = ".".join([*place, key])
         twin = find(room, key) if room is not None else None
         if twin is not None:
-            line = f"{path}: the older name of {'.'.join([*place, twin[0]])}, which is given too"
+            line = f"{path}: an older name of {'.'.join([*place, twin[0]])}, which is also given"
         else:
             line = unknown(model, path, _value(data, [*place, key]))
         yield _Problem(line, ((*place, key),))

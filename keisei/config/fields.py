@@ -1,7 +1,7 @@
-"""The settings of a schema as rows: path, default, what is allowed, what it is for.
+"""The settings of a schema as rows: path, default, allowed values, description.
 
-Comes in: a pydantic model whose fields are values or further models (rooms). Goes out: rows for documents and
-the words in which an error says what it expected. All of it is read from the models, nothing is said twice.
+Takes a pydantic model whose fields are values or further models (rooms). Produces rows for the docs, and the
+words errors use for what they expected. All of it is read from the models; nothing is written twice.
 """
 
 import types
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One field that holds a value; `path` is dotted, `older_names` are paths that mean the same."""
+    """A field that holds a value; `path` is dotted, `older_names` are other paths to the same field."""
 
     path: str
     default: object
@@ -26,7 +26,7 @@ class Setting:
 
 
 def settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
-    """Yield every setting of a model and of the rooms in it, in the order of the schema."""
+    """Yield every setting of a model and its rooms, in schema order."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"
         room = room_of(field)
@@ -38,7 +38,7 @@ def settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 
 def rooms(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield the dotted path of every room in a model, with its own model."""
+    """Yield the dotted path and the model of every room in a model."""
     for name, field in model.model_fields.items():
         room = room_of(field)
         if room is not None:
@@ -47,13 +47,13 @@ def rooms(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[
 
 
 def room_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the model of a field that is a room, None for a setting."""
+    """Return the model of a field that is a room, or None for a setting."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def older_names(name: str, field: FieldInfo) -> tuple[str, ...]:
-    """Return the other names under which a field may be given."""
+    """Return the other names that a field accepts."""
     alias = field.validation_alias
     if not isinstance(alias, AliasChoices):
         return ()
@@ -61,12 +61,12 @@ def older_names(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 
 def allowed(field: FieldInfo) -> str:
-    """Say what a field takes: `a whole number >= 2, <= 100000`."""
+    """Describe what a field accepts: `a whole number >= 2, <= 100000`."""
     return _words(field.annotation, field.metadata)
 
 
 def kinds(annotation: Any) -> set[type]:
-    """Return the plain types in a field's annotation; a choice counts as the type of its words."""
+    """Return the plain types in a field's annotation; a Literal counts as the type of its choices."""
     origin = get_origin(annotation)
     if origin is Literal:
         return {type(choice) for choice in get_args(annotation)}
@@ -128,7 +128,7 @@ def _limit(limit: Any) -> str:
 
 
 def as_text(value: object) -> str:
-    """Write a value as a reader of YAML would, on one line and not too long."""
+    """Return a value as it would look in YAML, on one line and not too long."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
@@ -141,7 +141,7 @@ def as_text(value: object) -> str:
 
 
 def table(model: type[BaseModel]) -> str:
-    """Return every setting of a model as a Markdown table, with its columns aligned for a terminal."""
+    """Return all settings of a model as a Markdown table, aligned for a terminal."""
     rows = [("setting", "default", "allowed", "what it is")]
     rows += [
         (row.path, as_text(row.default), row.allowed.replace("|", r"\|"), row.description)  # | ends a cell

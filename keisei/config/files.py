@@ -1,8 +1,8 @@
 """Configs from YAML files and the command line, and back: load_config, to_yaml, differences.
 
-A file says only what differs from the defaults, and an override (`training.learning_rate=0.001`) only what
-differs from the file. YAML gives the structure; what a plain word means is for the field to say, so that
-`declaration: off` is no boolean, `learning_rate: 1e-3` is a number and `name: 2026-01-01` is text.
+A file has only what differs from the defaults, and an override (`training.learning_rate=0.001`) changes the
+file's value. YAML gives the structure; the field decides what a plain word means, so `declaration: off` is
+not a boolean, `learning_rate: 1e-3` is a number and `name: 2026-01-01` is text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from keisei.config.schema import AppConfig
 _FOLDER = Path(__file__).parent / "presets"
 SHIPPED = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
-# Paths of settings, and of rooms, that a run keeps when it is resumed. The weights fit one network only, and
-# the games in a checkpoint go on by their own seed and rules. Everything else may change, also what changes
-# the arithmetic (run.device, threads, numerics): the run goes on, not to the bit.
+# Settings and rooms that cannot change when a run is resumed. The weights fit only one network, and the games
+# in a checkpoint continue with their own seed and rules. Everything else may change, even what affects the
+# arithmetic (run.device, threads, numerics): the run continues, but not bit for bit.
 UNSAFE_TO_CHANGE = frozenset(
     {"env.declaration", "env.max_moves", "env.random_plies", "model", "run.seed", "training.games"}
 )
@@ -36,7 +36,7 @@ _SCALARS = {
 
 
 def load_config(source: str | Path | None = None, overrides: Sequence[str] = ()) -> AppConfig:
-    """Return the config of a file, or of a shipped one by its name, with overrides; else the defaults.
+    """Return the config from a file, a shipped config's name or the defaults, with overrides applied.
 
     load_config("tiny", ["training.learning_rate=1e-3", "evaluation.opponents=[random]"])
     """
@@ -48,7 +48,7 @@ def load_config(source: str | Path | None = None, overrides: Sequence[str] = ())
 
 
 def override(config: AppConfig, overrides: Sequence[str]) -> AppConfig:
-    """Return a config with some of its settings changed by overrides, as for load_config."""
+    """Return a copy of a config with overrides applied, as in load_config."""
     return _checked(config.model_dump(), overrides, [])
 
 
@@ -61,7 +61,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], wrong: list[str]) 
 
 
 def to_yaml(config: AppConfig) -> str:
-    """Return the config as YAML, every setting of it; load_config reads an equal config from that."""
+    """Return the whole config as YAML; load_config reads it back as an equal config."""
     return yaml.safe_dump(config.model_dump(), sort_keys=False, allow_unicode=True, width=10**6)
 
 
@@ -78,7 +78,7 @@ class Difference:
 
 
 def differences(old: AppConfig, new: AppConfig) -> list[Difference]:
-    """Return the settings in which two configs differ, in the order of the schema."""
+    """Return the settings in which two configs differ, in schema order."""
     after = dict(_flat(new.model_dump()))
     return [
         Difference(path, value, after[path])
@@ -88,7 +88,7 @@ def differences(old: AppConfig, new: AppConfig) -> list[Difference]:
 
 
 def refuse_unsafe(found: Iterable[Difference]) -> None:
-    """Raise a ConfigError that names every difference that a resumed run cannot have."""
+    """Raise a ConfigError that names every change that a resumed run cannot make."""
     unsafe = [
         f"{difference.path}: given {as_text(difference.new)}, but the run has {as_text(difference.old)}, "
         "which cannot change on resume"
@@ -113,8 +113,8 @@ def _read_file(source: str | Path) -> dict[str, Any]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file, nor a shipped config ({', '.join(SHIPPED)})") from None
-    except (OSError, ValueError) as error:  # a ValueError is a name that no file can have
+        raise ConfigError(f"{path}: no such file or shipped config ({', '.join(SHIPPED)})") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         data = _parse(content)
@@ -129,7 +129,7 @@ def _read_file(source: str | Path) -> dict[str, Any]:
 
 
 def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any]:
-    """Return the overrides as nested data under the names of today; `wrong` gets what cannot be read."""
+    """Return the overrides as nested data under current names; what cannot be read is added to `wrong`."""
     given: dict[str, Any] = {}
     used: dict[str, str] = {}
     for override in overrides:
@@ -143,7 +143,7 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
                 wrong.append(unknown(AppConfig, path, text))
             continue
         if used.setdefault(real, path) != path:
-            wrong.append(f"{path}: given as {used[real]} too, which is the same setting")
+            wrong.append(f"{path}: also given as {used[real]}, which is the same setting")
             continue
         try:
             data = _parse(text)
@@ -157,7 +157,7 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
 
 
 def _real_path(path: str) -> str | None:
-    """Return a dotted path with every older name replaced, None where the schema has no such path."""
+    """Return a dotted path with older names replaced, or None if the schema has no such path."""
     room: type[BaseModel] | None = AppConfig
     real = []
     for name in path.split("."):
@@ -170,7 +170,7 @@ def _real_path(path: str) -> str | None:
 
 
 def _today(room: type[BaseModel], data: dict[str, Any], prefix: str, wrong: list[str]) -> dict[str, Any]:
-    """Return the data under the names of today; a section without content says nothing."""
+    """Return the data under current names; an empty section is dropped."""
     named: dict[str, Any] = {}
     for key, value in data.items():
         found = find(room, key)
@@ -180,7 +180,7 @@ def _today(room: type[BaseModel], data: dict[str, Any], prefix: str, wrong: list
         name, field = found
         inner = room_of(field)
         if name != key and name in data:
-            wrong.append(f"{prefix}{key}: the older name of {prefix}{name}, which is given too")
+            wrong.append(f"{prefix}{key}: an older name of {prefix}{name}, which is also given")
         elif inner is None:
             named[name] = value
         elif isinstance(value, dict):
@@ -191,7 +191,7 @@ def _today(room: type[BaseModel], data: dict[str, Any], prefix: str, wrong: list
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both, deeply; where they meet, `over` counts."""
+    """Return a deep merge of both; `over` takes precedence."""
     result = dict(under)
     for key, value in over.items():
         below = result.get(key)
@@ -200,7 +200,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _UnreadableError(ValueError):
-    """YAML that cannot be read, and the line, counted from 1."""
+    """YAML that cannot be read, with the line number, counted from 1."""
 
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
@@ -214,7 +214,7 @@ def _parse(content: bytes | str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise _UnreadableError(f"not YAML: {error.problem or error.context}", line) from error
-    except yaml.YAMLError as error:  # bytes or characters that no YAML has
+    except yaml.YAMLError as error:  # bytes or characters that are invalid in YAML
         raise _UnreadableError(f"not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:
         raise _UnreadableError("nested too deeply") from None
@@ -224,7 +224,7 @@ def _parse(content: bytes | str) -> Any:
 def _plain(node: yaml.Node, seen: set[int]) -> Any:
     line = node.start_mark.line + 1
     if id(node) in seen:  # one node in two places, or in itself
-        raise _UnreadableError("an anchor that is used again is not supported; write the value twice", line)
+        raise _UnreadableError("aliases to an anchor are not supported; write the value twice", line)
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
         return [_plain(item, seen) for item in node.value]

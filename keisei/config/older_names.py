@@ -1,7 +1,7 @@
-"""Settings of earlier versions: some are part of another setting now, some are constants.
+"""Settings of earlier versions: some are now part of another setting, some are constants.
 
-Comes in: a config as nested data, from a file or a checkpoint. Goes out: the same under the names of today.
-What today's settings cannot say is left as it is, and is refused as unknown; `hint` says what to write.
+Takes a config as nested data, from a file or a checkpoint, and returns it under the current names. What the
+current settings cannot express is left as it is and rejected as unknown; `hint` says what to write instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 from keisei.config.fields import as_text
 
-# Given with its constant, such a setting says nothing; given with another value, it is refused.
+# Such a setting is ignored if it has its constant value, and rejected otherwise.
 CONSTANTS: Mapping[str, float] = {
     "env.late_start_plies": 12,
     "env.late_start_pool": 512,
@@ -30,10 +30,10 @@ Words = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Settings that are one now.
+    """Settings that were merged into one.
 
-    older: the words that each could have, its default first. today: the value that comes nearest. keeps:
-    whether that means the same; asked with all values, and whether all of them were given.
+    older: the words each could have, its default first. today: returns the nearest current value. keeps:
+    returns whether that means the same; takes all values, and whether all of them were given.
     """
 
     room: str
@@ -51,9 +51,9 @@ def _numerics(old: Words) -> str:
 
 
 def _keeps_numerics(old: Words, complete: bool) -> bool:
-    """Tell whether everything was measured, or nothing.
+    """Return whether everything was measured, or nothing.
 
-    A complete one is that of a run, whose formats are kept with it: the nearest will do.
+    Complete settings come from a run, whose formats are saved with it, so the nearest value will do.
     """
     layout, compiled = old["channels_last"], old["compile"]
     if old["precision"] == "auto":
@@ -101,7 +101,7 @@ _MERGED = (
 
 
 def translated(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config's data under the names of today, as far as they can say the same."""
+    """Return a config's data under current names, as far as they can express the same."""
     result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in data.items()}
     for path in CONSTANTS:
         room, name = path.split(".")
@@ -123,7 +123,7 @@ def translated(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_constant(path: str, value: object) -> bool:
-    """Tell whether a setting that was removed is given with the value that it always has now."""
+    """Return whether a removed setting is given with its constant value."""
     try:
         return float(str(value)) == CONSTANTS.get(path)
     except ValueError:
@@ -131,9 +131,9 @@ def is_constant(path: str, value: object) -> bool:
 
 
 def hint(path: str, value: object) -> str | None:
-    """Return the line for an older setting that cannot be used, None for any other path."""
+    """Return the error line for an older setting that cannot be used, or None for any other path."""
     if path in CONSTANTS:
-        return f"{path}: removed, it is {as_text(CONSTANTS[path])}"
+        return f"{path}: removed, now always {as_text(CONSTANTS[path])}"
     room, _, name = path.partition(".")
     for merged in _MERGED:
         if room == merged.room and name in merged.older:
@@ -150,7 +150,7 @@ def _defaults(merged: _Merged) -> dict[str, str]:
 
 
 def _word(merged: _Merged, name: str, value: object) -> str | None:
-    """Return an older setting's value as one of its words; None if it is none of them."""
+    """Return an older setting's value as one of its words, or None if it is not one of them."""
     words = merged.older[name]
     word = str(value).lower()
     word = _SWITCH.get(word, word) if "true" in words else word

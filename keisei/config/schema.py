@@ -1,8 +1,8 @@
-"""AppConfig: every setting of a run, one small model for each room, with its default and its allowed range.
+"""AppConfig: all settings of a run, with defaults and allowed ranges, as one small model per room.
 
-Plain data: no torch, no files. `keisei.utils.load_config` fills it from YAML and dotted overrides. The values
-are checked on loading; `validated` checks them again for who assigns to a field afterwards. A room says in
-`_contradictions` which values do not go together, so that an error can name all of them at once.
+Plain data: no torch, no files. `keisei.utils.load_config` fills it from YAML and dotted overrides. Values are
+checked on loading; `validated` checks them again after a field has been assigned to. A room's
+`_contradictions` yields the values that do not go together, so that one error can name them all.
 """
 
 import re
@@ -35,14 +35,14 @@ Opponent = Literal[
 
 
 class Room(BaseModel):
-    """A part of the config: unknown keys are errors, and so are values out of range."""
+    """A section of the config; unknown keys and values out of range are errors."""
 
     model_config = ConfigDict(extra="forbid", validate_default=True, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse a boolean where pydantic would take it for 0 or 1, and take 3e6 for a whole number."""
+        """Reject a boolean where pydantic would read it as 0 or 1, and accept 3e6 as a whole number."""
         expected = kinds(cls.model_fields[str(info.field_name)].annotation)
         if isinstance(value, bool) and bool not in expected and expected & {int, float}:
             raise ValueError("expected a number")
@@ -67,13 +67,13 @@ class Room(BaseModel):
 
 
 class EnvConfig(Room):
-    """The games that are played in training."""
+    """The games played in training."""
 
-    max_moves: int = Field(256, ge=2, le=100_000, description="a longer game is a draw")
-    declaration: Literal["27", "24", "try", "off"] = Field("27", description="the rule for impasse")
-    random_plies: int = Field(0, ge=0, le=200, description="random moves before the players begin")
+    max_moves: int = Field(256, ge=2, le=100_000, description="longer games are drawn")
+    declaration: Literal["27", "24", "try", "off"] = Field("27", description="the impasse rule")
+    random_plies: int = Field(0, ge=0, le=200, description="random moves at the start of a game")
     late_start_share: Fraction = Field(
-        0.8, description="share of the new games that begin shortly before the end of a recent decisive game"
+        0.8, description="share of new games that start shortly before the end of a recent decisive game"
     )
 
 
@@ -83,8 +83,8 @@ class ModelConfig(Room):
     name: Literal["res_tower"] = Field("res_tower", description="the architecture")
     blocks: int = Field(3, ge=0, le=100, description="residual blocks")
     channels: int = Field(32, ge=4, le=2048, description="width of the tower")
-    norm_groups: int = Field(4, ge=1, description="groups of the group normalisation; must divide channels")
-    se_ratio: float = Field(0.0, ge=0, le=1, description="squeeze-and-excitation width / channels; 0 is none")
+    norm_groups: int = Field(4, ge=1, description="groups in group normalisation; must divide channels")
+    se_ratio: float = Field(0.0, ge=0, le=1, description="squeeze-and-excitation width / channels; 0 is off")
     policy_head: Literal["labels", "linear"] = Field(
         "labels", description="27 planes of 81 squares, or a linear layer to all 13,527 actions"
     )
@@ -102,88 +102,86 @@ class ParallelConfig(Room):
     """Self-play in worker processes."""
 
     enabled: bool | Literal["auto"] = Field(
-        "auto", description="collect in worker processes; auto: on a CPU with two cores or more"
+        "auto", description="collect in worker processes; auto: on a CPU with two or more cores"
     )
-    num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one for each core")
-    episodes_per_worker: int = Field(
-        32, ge=1, le=100_000, description="games that a worker plays side by side"
-    )
+    num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one per core")
+    episodes_per_worker: int = Field(32, ge=1, le=100_000, description="games each worker plays side by side")
     max_policy_lag: int = Field(
         0,
         ge=0,
         le=1000,
-        description="updates that may pass while a worker plays; 0: workers and learner take turns",
+        description="updates allowed while a worker plays; 0: workers and learner take turns",
     )
     model_sync_interval: Count = Field(
         1,
-        description="moves between two broadcasts of the weights; 1 is after every update",
+        description="moves between broadcasts of the weights; 1 is after every update",
         validation_alias=AliasChoices("model_sync_interval", "sync_interval"),
     )
     worker_timeout: float = Field(
         30.0,
         ge=0.5,
-        description="seconds of silence after which a worker is replaced",
+        description="seconds of silence before a worker is replaced",
         validation_alias=AliasChoices("worker_timeout", "timeout_seconds"),
     )
     queue_maxsize: Count = Field(
         4,
-        description="segments that a worker may have under way",
+        description="segments a worker may have in flight",
         validation_alias=AliasChoices("queue_maxsize", "max_queue_size"),
     )
-    use_shared_memory: bool = Field(True, description="experience travels in shared memory, not in the pipe")
-    compression_enabled: bool = Field(False, description="weights travel in half precision")
+    use_shared_memory: bool = Field(True, description="send experience through shared memory, not the pipe")
+    compression_enabled: bool = Field(False, description="send weights in half precision")
 
 
 class TrainingConfig(Room):
-    """Collecting and learning: PPO by the paper's names."""
+    """Collecting and learning: PPO, with the paper's names."""
 
     total_timesteps: Count = Field(2_600_000, description="moves to train on")
-    max_minutes: float | None = Field(None, gt=0, description="stop, resumable, after so many minutes")
+    max_minutes: float | None = Field(None, gt=0, description="stop after this many minutes; resumable")
     games: int = Field(64, ge=1, le=100_000, description="games played side by side, without workers")
     steps_per_epoch: int = Field(
-        4096, ge=1, le=2**24, description="moves between two updates, rounded up to as many in each game"
+        4096, ge=1, le=2**24, description="moves between updates, rounded up to the same number per game"
     )
     minibatch_size: int = Field(
-        256, ge=2, le=2**24, description="positions in one gradient step, fewer in the last"
+        256, ge=2, le=2**24, description="positions per gradient step; the last may have fewer"
     )
-    ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves of an update")
-    learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's, at the start")
-    learning_rate_floor: Fraction = Field(0.1, description="the share of it that stays at the end")
+    ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves in an update")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's learning rate, at the start")
+    learning_rate_floor: Fraction = Field(0.1, description="share of the learning rate left at the end")
     entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
     schedule: Schedule = Field(
         "linear", description="how the learning rate and the entropy bonus fall over the run"
     )
     value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
-    gamma: float = Field(0.995, gt=0, le=1, description="discount of one move")
-    gae_lambda: Fraction = Field(0.95, description="of the generalised advantage estimate")
-    clip_coef: float = Field(0.2, gt=0, lt=1, description="clipping of the probability ratio")
-    value_clip: float | None = Field(None, gt=0, description="clipping of the value's change; null is none")
+    gamma: float = Field(0.995, gt=0, le=1, description="discount per move")
+    gae_lambda: Fraction = Field(0.95, description="lambda of generalised advantage estimation")
+    clip_coef: float = Field(0.2, gt=0, lt=1, description="clip range of the probability ratio")
+    value_clip: float | None = Field(None, gt=0, description="clip range of the value's change; null is off")
     normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
     max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
-    target_kl: float | None = Field(None, gt=0, description="an update ends beyond this KL; null is never")
-    material_reward: float = Field(0.005, ge=0, le=1, description="reward for a pawn's worth, at the start")
+    target_kl: float | None = Field(None, gt=0, description="stop an update above this KL; null is never")
+    material_reward: float = Field(0.005, ge=0, le=1, description="reward per pawn's worth, at the start")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
 
 
 class EvaluationConfig(Room):
-    """Matches during training, which do not touch the training's random streams."""
+    """Matches during training, which leave its random streams untouched."""
 
-    every: Steps = Field(250_000, description="moves of training between two evaluations; 0 is never")
+    every: Steps = Field(250_000, description="training moves between evaluations; 0 is never")
     games: int = Field(40, ge=2, le=100_000, multiple_of=2, description="games against each opponent")
     final_games: int = Field(
-        200, ge=0, le=100_000, multiple_of=2, description="games against each opponent in the end; 0 is none"
+        200, ge=0, le=100_000, multiple_of=2, description="games against each opponent at the end; 0 is none"
     )
     opponents: list[Opponent] = Field(
         ["random", "greedy", "material", "best"],
-        description="who is played; best is the best checkpoint so far",
+        description="the opponents; best is the best checkpoint so far",
     )
     seconds: float = Field(
         60,
         ge=0,
         le=86_400,
-        description="of time for an evaluation, in proportion for the last; 0 is no limit",
+        description="time limit of an evaluation, raised in proportion for the last; 0 is none",
     )
-    max_moves: int = Field(512, ge=2, le=100_000, description="a longer game is a draw")
+    max_moves: int = Field(512, ge=2, le=100_000, description="longer games are drawn")
 
     def _contradictions(self) -> Iterator[Contradiction]:
         for name in sorted({name for name in self.opponents if self.opponents.count(name) > 1}):
@@ -191,28 +189,28 @@ class EvaluationConfig(Room):
 
 
 class RunConfig(Room):
-    """Where a run lives, what it writes and on what it runs."""
+    """Where a run lives, what it writes and what it runs on."""
 
-    directory: str = Field("runs", min_length=1, description="runs are directories in here")
+    directory: str = Field("runs", min_length=1, description="the directory that holds the runs")
     name: str | None = Field(
-        None, min_length=1, description="of the run's directory; null is the date and the time"
+        None, min_length=1, description="name of the run's directory; null is the date and time"
     )
-    seed: int = Field(1, ge=0, lt=2**63, description="of everything random")
+    seed: int = Field(1, ge=0, lt=2**63, description="seed of everything random")
     device: Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$")] = Field(
         "auto", description="what the network runs on"
     )
-    threads: int = Field(0, ge=0, le=1024, description="threads on the CPU; 0 is one for each core")
+    threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 is one per core")
     numerics: str = Field(
         "auto",
         pattern=r"^(auto|float32|bfloat16)(\+channels_last)?(\+compile)?$",
         description="how the network is computed; auto measures precision and layout, auto+compile also "
         "torch.compile, which takes a minute",
     )
-    checkpoint_every: Steps = Field(250_000, description="moves between two checkpoints; 0: only at the end")
-    keep_checkpoints: Count = Field(3, description="the last so many are kept, and the best")
+    checkpoint_every: Steps = Field(250_000, description="moves between checkpoints; 0: only at the end")
+    keep_checkpoints: Count = Field(3, description="keep this many of the latest, and the best")
     console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
     loggers: list[Literal["tensorboard", "wandb", "wandb-offline"]] = Field(
-        ["tensorboard"], description="who gets the metrics besides metrics.jsonl and the console"
+        ["tensorboard"], description="where metrics go besides metrics.jsonl and the console"
     )
 
     def _contradictions(self) -> Iterator[Contradiction]:
@@ -225,11 +223,11 @@ class RunConfig(Room):
         for name in sorted({name for name in self.loggers if self.loggers.count(name) > 1}):
             yield Contradiction(("loggers",), f"loggers has {name} more than once")
         if {"wandb", "wandb-offline"} <= set(self.loggers):
-            yield Contradiction(("loggers",), "loggers has wandb and wandb-offline, expected one of them")
+            yield Contradiction(("loggers",), "loggers has wandb and wandb-offline, expected only one")
 
 
 class AppConfig(Room):
-    """Everything."""
+    """All settings of a run."""
 
     env: EnvConfig = Field(default_factory=EnvConfig)
     model: ModelConfig = Field(default_factory=ModelConfig)
@@ -247,7 +245,7 @@ R = TypeVar("R", bound=Room)
 
 
 def validated(config: R) -> R:
-    """Return an equal copy, checked again; a bad value that was assigned after loading is a ConfigError."""
+    """Return an equal copy, checked again; a bad value assigned after loading raises ConfigError."""
     kind = type(config)
     data = config.model_dump(warnings=False)
     try:

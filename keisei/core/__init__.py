@@ -1,1 +1,1 @@
-"""Learning, without files, processes or console."""
+"""Learning, free of files, processes and console."""

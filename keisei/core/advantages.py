@@ -1,10 +1,10 @@
-"""Advantages for two players who move in turn: everything is the mover's, so what follows changes its sign.
+"""Advantages for two players who move in turn: everything is from the mover's view, so signs alternate.
 
     delta_t = r_t - gamma * V(s_{t+1}) - V(s_t)
     A_t     = delta_t - gamma * lambda * A_{t+1}
 
-At the last move of a game both next terms vanish. Where the collecting stops in the middle of a game, the
-value of the position after the last move, in the same game, stands for what would follow.
+At the last move of a game both next terms vanish. Where a segment stops in the middle of a game, the value of
+the position after its last move, in the same game, stands in for the rest.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def advantages_and_returns(
     rewards: [T, N], for the player who moved. values: [T, N], of the positions before the moves, for the
     player to move.
     ended: [T, N], the move ended its game. bootstrap: [N], values of the positions after the last moves, for
-        the player to move there; not looked at where the last move ended a game.
+        the player to move there; ignored where the last move ended a game.
     """
     advantages = np.zeros_like(values)
     next_value, next_advantage = bootstrap, np.zeros_like(bootstrap)

@@ -1,4 +1,4 @@
-"""On what a run computes. torch is loaded by the function that needs it."""
+"""The device, the cores and the memory that a run computes with. Only choose_device loads torch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from keisei.config.errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of a name, `auto` is a GPU if there is one; one that is missing is a ConfigError."""
+    """Return a device by name, with `auto` a GPU if there is one; ConfigError if it is not available."""
     import torch
 
     if name == "auto":
@@ -31,20 +31,20 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
-            f"run.device: given {name}, expected auto or a device that is here ({reason})"
+            f"run.device: given {name}, expected auto or an available device ({reason})"
         ) from error
     return device
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what a pass of the network frees for the next one, instead of giving it back.
+    """Make the C library keep freed memory for the network's next pass, instead of returning it.
 
-    Without it the system clears the same pages again and again: on 2 cores, with a 3 × 32 network, a worker
+    Otherwise the system clears the same pages again and again: on 2 cores, with a 3 × 32 network, a worker
     played at three quarters of the speed, and an update took an eighth longer.
     """
     library = ctypes.CDLL(None)

@@ -24,7 +24,7 @@ class Minibatch:
 
 
 class HasSegment(Protocol):
-    """What a rollout returns, here or in a worker."""
+    """The result of a rollout, here or in a worker."""
 
     @property
     def segment(self) -> Segment:
@@ -32,9 +32,9 @@ class HasSegment(Protocol):
 
 
 class ExperienceBuffer:
-    """The moves between two updates, from one segment or from many workers' segments of any sizes.
+    """The moves between two updates, from one segment or from many workers' segments of any size.
 
-    Positions stay packed; whoever takes a minibatch decodes it.
+    Positions stay packed; the consumer of a minibatch decodes them.
     """
 
     def __init__(self, *, gamma: float, gae_lambda: float) -> None:
@@ -47,7 +47,7 @@ class ExperienceBuffer:
         return sum(len(part.actions) for part in self._parts)
 
     def add_batch(self, batch: Segment | HasSegment | Sequence[Segment | HasSegment]) -> None:
-        """Take a segment, what has a .segment, or a sequence of them; anything else is a TypeError.
+        """Add a segment, an object with a .segment, or a sequence of them; anything else is a TypeError.
 
         Advantages are computed for each stream of each segment.
         """
@@ -85,11 +85,11 @@ class ExperienceBuffer:
         *,
         ended: bool,
     ) -> None:
-        """Take one move, packed: uint8 [K], of a single stream of games; `close` it in the end."""
+        """Add one move, packed: uint8 [K], of a single stream of games; call `close` after the last."""
         self._open.append((packed, action, log_prob, value, reward, ended))
 
     def close(self, bootstrap: float = 0.0) -> None:
-        """End the single stream; bootstrap is the value of the position after it, if its game goes on."""
+        """End the single stream; bootstrap is the value of the next position, if the game is not over."""
         if not self._open:
             return
         packed, *columns = zip(*self._open, strict=True)
@@ -106,24 +106,24 @@ class ExperienceBuffer:
         self._open.clear()
 
     def merge(self, other: "ExperienceBuffer") -> None:
-        """Take all moves of another buffer, whose advantages stay as they are."""
+        """Add all moves of another buffer, keeping their advantages."""
         other._check_closed()
         self._parts += other._parts
 
     def merge_buffers(self, others: Sequence["ExperienceBuffer"]) -> None:
-        """Take all moves of other buffers, in their order; none if one of them is not closed."""
+        """Add all moves of other buffers, in order, or of none if one of them is not closed."""
         for other in others:
             other._check_closed()
         for other in others:
             self.merge(other)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all moves."""
         self._parts.clear()
         self._open.clear()
 
     def all(self) -> Minibatch:
-        """Return all moves as one batch, in the order in which they came."""
+        """Return all moves as one batch, in the order they were added."""
         self._check_closed()
         if not self._parts:
             raise ValueError("the buffer is empty")
@@ -134,7 +134,7 @@ class ExperienceBuffer:
         return self._parts[0]
 
     def minibatches(self, size: int, random: np.random.Generator) -> Iterator[Minibatch]:
-        """Yield all moves once, shuffled, `size` at a time; the last may be fewer, but not a single one."""
+        """Yield all moves once, shuffled, `size` at a time; a lone last move joins the batch before it."""
         moves = self.all()
         order = random.permutation(len(moves.actions))
         ends = [*range(size, len(order) - 1, size), len(order)]
@@ -144,17 +144,21 @@ class ExperienceBuffer:
 
     def _check_closed(self) -> None:
         if self._open:
-            raise ValueError(f"{len(self._open)} single moves are not closed: their advantages are unknown")
+            raise ValueError(
+                f"{len(self._open)} single moves are not closed, so their advantages are unknown"
+            )
 
 
 def _segments(batch: Segment | HasSegment | Sequence[Segment | HasSegment]) -> list[Segment]:
-    # What has a segment may itself be a sequence: a named tuple.
+    # An object with a segment may itself be a sequence: a named tuple.
     several = isinstance(batch, Sequence) and not hasattr(batch, "segment")
     found: list[Segment] = []
     for one in cast(Sequence[object], batch) if several else [batch]:
         segment = getattr(one, "segment", one)
         if not isinstance(segment, Segment):
             kind = type(one).__name__
-            raise TypeError(f"expected a Segment, what has a .segment, or a sequence of them, got {kind}")
+            raise TypeError(
+                f"expected a Segment, an object with a .segment, or a sequence of them, got {kind}"
+            )
         found.append(segment)
     return found

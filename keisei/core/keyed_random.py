@@ -1,4 +1,4 @@
-"""Random numbers by key: each depends on (seed, game number, ply) alone, so there is no state to keep."""
+"""Random numbers by key: each depends only on (seed, game number, ply), so there is no state to keep."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ def uniforms(
 ) -> npt.NDArray[np.float64]:
     """Return one number in [0, 1) for each game number and ply: float64 [N].
 
-    The same on every machine, whichever worker and slot plays the game.
+    The result is the same on every machine, whichever worker and slot plays the game.
     """
     with np.errstate(over="ignore"):
         key = _mixed(np.array([seed], np.uint64) + _GOLDEN)
@@ -21,7 +21,7 @@ def uniforms(
 
 
 def _mixed(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finaliser of splitmix64 of each word."""
+    """Apply splitmix64's finaliser to each word."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -1,7 +1,6 @@
-"""Which numeric formats are the fastest for a network on a device: measured, not guessed.
+"""The fastest numeric formats for a network on a device: measured, not guessed.
 
-A format changes the last bits of the results, so a run keeps what it has once chosen, also when it is
-resumed.
+A format changes the last bits of the results, so a run keeps its first choice, even when it is resumed.
 """
 
 import time
@@ -13,13 +12,13 @@ from torch import Tensor, nn
 
 from keisei.config.schema import RunConfig
 
-_GAIN = 1.05  # a format that is not at least so much faster is not worth another rounding
+_GAIN = 1.05  # a format must be at least this much faster to be worth a change in rounding
 _ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Numerics:
-    """How a network is computed; `why` says what was measured."""
+    """The formats a network is computed in; `why` says what was measured."""
 
     channels_last: bool = False
     bfloat16: bool = False
@@ -39,8 +38,8 @@ class Numerics:
 class Evaluator:
     """A network in chosen formats: planes in, float32 logits and values out.
 
-    sizes: the batches for which it is compiled, if it is; any other, as a match or the end of a run has them,
-    would be compiled anew each time.
+    sizes: the batch sizes to use the compiled network for, if there is one; any other size, as in a match or
+    at the end of a run, would be compiled anew each time.
     """
 
     def __init__(
@@ -63,10 +62,10 @@ class Evaluator:
 
 
 def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device, planes: Tensor) -> Numerics:
-    """Return the formats that run.numerics names; what it leaves to `auto` is measured.
+    """Return the formats that run.numerics names; with `auto` they are measured.
 
-    Measured is a forward and a backward pass: bfloat16, channels-last unless it is named, and torch.compile
-    only if it is named.
+    `auto` times a forward and a backward pass with bfloat16, with channels-last unless it is named, and with
+    torch.compile only if it is named.
     """
     precision, *extras = config.numerics.split("+")
     measured, channels_last, compiled = precision == "auto", "channels_last" in extras, "compile" in extras
@@ -92,7 +91,7 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
 
 
 def _speedup(network: nn.Module, old: Numerics, new: Numerics, device: torch.device, planes: Tensor) -> float:
-    """Return how many times as fast the new formats are, each timed at its best of some rounds, in turn."""
+    """Return the speed-up of the new formats: the best time of each over several alternating rounds."""
     passes = [_pass(network, numerics, device, planes) for numerics in (old, new)]
     best = [float("inf"), float("inf")]
     for _ in range(_ROUNDS):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class PhaseClock:
-    """Seconds by phase. A phase inside another counts as the outer one; what runs in none is `other`."""
+    """Seconds by phase. A phase inside another counts as the outer one; time outside any phase is `other`."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
@@ -15,7 +15,7 @@ class PhaseClock:
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        """Count what runs inside as this phase."""
+        """Count the time of the `with` block as this phase."""
         if self._running:
             yield
             return
@@ -28,7 +28,7 @@ class PhaseClock:
             self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - start
 
     def lap(self) -> Mapping[str, float]:
-        """Return the seconds of each phase, and of `other`, since the last call, and begin anew."""
+        """Return the seconds of each phase and of `other` since the last call, and reset them."""
         now = time.perf_counter()
         total, seconds = now - self._since, self._seconds
         self._since, self._seconds = now, {}

@@ -1,6 +1,6 @@
-"""NetworkPolicy: a network that chooses moves. It plays; learning is PPOAgent's.
+"""NetworkPolicy: a network that chooses moves. It plays; PPOAgent learns.
 
-In: positions. Out: actions with their log-probabilities and values, or the probabilities of all legal
+Takes positions; returns actions with their log-probabilities and values, or the probabilities of all legal
 actions.
 """
 
@@ -31,9 +31,9 @@ class Choice:
 
 
 class NetworkPolicy:
-    """A network on a device; `network` is other than shogi's only for other games.
+    """A network on a device; pass `network` only for games other than shogi.
 
-    version: how many updates the weights have seen. numerics: measured if not given.
+    version: the number of updates the weights have seen. numerics: measured if not given.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class NetworkPolicy:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the network has learned."""
+        """The number of parameters in the network."""
         return sum(parameter.numel() for parameter in self.network.parameters())
 
     @torch.inference_mode()
     def select_action(
         self, positions: Positions, uniforms: npt.NDArray[np.float64], temperature: float = 1.0
     ) -> Choice:
-        """Choose a legal action in each of N positions: the one that its number in [0, 1) picks.
+        """Choose a legal action in each of N positions: the one picked by its number in [0, 1).
 
         A temperature below 1 sharpens the choice; 0 takes the most probable move.
         """
@@ -88,9 +88,9 @@ class NetworkPolicy:
 
     @torch.inference_mode()
     def evaluate(self, positions: Positions) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return (priors [M], values [N]): the probability of each legal action, and who stands better.
+        """Return (priors [M], values [N]): the probability of each legal action, and who is ahead.
 
-        priors has the order of positions.actions. A value is the player's to move, -1 to 1.
+        priors are in the order of positions.actions. A value is for the player to move, -1 to 1.
         """
         logits, values = self._evaluate(torch.from_numpy(positions.planes))
         legal = LegalMoves.of(positions, self._logit_of_action, self.device)
@@ -109,7 +109,7 @@ class NetworkPolicy:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights that `weights` returned; those of another architecture are a ValueError."""
+        """Load weights returned by `weights`; ValueError if they are of another architecture."""
         self._check_architecture(weights)
         self.network.load_state_dict(dict(weights))
 
@@ -119,11 +119,11 @@ class NetworkPolicy:
         if mine != given:
             odd = sorted(name for name in {*mine, *given} if mine.get(name) != given.get(name))
             raise ValueError(
-                f"weights of another architecture: {odd[0]} is {shape_text(given.get(odd[0]))}, "
+                f"weights are of another architecture: {odd[0]} is {shape_text(given.get(odd[0]))}, "
                 f"expected {shape_text(mine.get(odd[0]))} ({len(odd)} tensors differ)"
             )
 
 
 def shape_text(shape: torch.Size | None) -> str:
-    """Return a shape as errors write it: "[8, 8, 3, 3]", or "absent"."""
+    """Return a shape as text for errors: "[8, 8, 3, 3]", or "absent"."""
     return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"

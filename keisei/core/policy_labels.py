@@ -1,9 +1,9 @@
 """The 2,187 labels of a policy head of 27 planes × 81 destination squares, and the label of each action.
 
 A label is plane * 81 + destination. Planes 0 to 9: the direction of a move on the board as its mover sees it
-(up, up left, up right, left, right, down, down left, down right, a knight's jump to the left, to the right);
-10 to 19 the same with promotion; 20 to 26 drops of P L N S G B R. Two legal moves of one position never share
-a label: of two pieces on one line to one square, the nearer is in the way, and a jump has one origin.
+(up, up left, up right, left, right, down, down left, down right, knight's jump left, knight's jump right);
+10 to 19: the same with promotion; 20 to 26: drops of P L N S G B R. Two legal moves in a position never share
+a label: of two pieces on one line to a square, the nearer blocks the other, and a jump has only one origin.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _JUMPS = [(-2, -1), (-2, 1)]
 
 
 def _plane_of(rows: int, columns: int) -> int:
-    """Return the plane of a move by so many rows and columns, or NO_LABEL if no piece moves so."""
+    """Return the plane of a move by these rows and columns, or NO_LABEL if no piece moves like that."""
     if (rows, columns) in _JUMPS:
         return len(_DIRECTIONS) + _JUMPS.index((rows, columns))
     if rows and columns and abs(rows) != abs(columns):
@@ -39,6 +39,6 @@ def _make_labels() -> npt.NDArray[np.int16]:
     return np.array(labels, np.int16)
 
 
-# int16 [13527]: the label of each action, NO_LABEL where no piece ever moves so.
+# int16 [13527]: the label of each action, NO_LABEL where no piece moves like that.
 ACTION_LABELS = _make_labels()
 ACTION_LABELS.flags.writeable = False

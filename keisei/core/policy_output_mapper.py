@@ -1,4 +1,4 @@
-"""PolicyOutputMapper: moves and their indices in the policy's 13,527 actions, both ways."""
+"""PolicyOutputMapper: moves to indices in the policy's 13,527 actions, and back."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -14,12 +14,12 @@ _T = TypeVar("_T")
 
 
 class PolicyOutputMapper:
-    """The meaning of each action index. An index is the mover's view, so it takes a side to name a move."""
+    """The meaning of each action index, which is from the mover's view: naming a move takes a side too."""
 
     total_actions = encoding.ACTIONS
 
     def move_to_index(self, move: Move | str, turn: Color) -> int:
-        """Return the index of a move, or of its USI text, made by that side."""
+        """Return the index of a move, given as a Move or in USI, made by that side."""
         return encoding.action_of(move, turn)
 
     def index_to_move(self, index: int, turn: Color) -> Move:
@@ -27,17 +27,17 @@ class PolicyOutputMapper:
         return encoding.move_of(index, turn)
 
     def moves_to_indices(self, moves: Iterable[Move | str], turns: Iterable[Color]) -> npt.NDArray[np.int32]:
-        """Return the index of each move, int32 [N]; one side for each move."""
+        """Return the index of each move, int32 [N]; turns has one side per move."""
         pairs = _pairs(list(moves), list(turns))
         return np.array([encoding.action_of(move, turn) for move, turn in pairs], np.int32)
 
     def indices_to_moves(self, indices: npt.ArrayLike, turns: Iterable[Color]) -> list[Move]:
-        """Return the move of each index; one side for each index."""
+        """Return the move of each index; turns has one side per index."""
         pairs = _pairs(np.asarray(indices).tolist(), list(turns))
         return [encoding.move_of(index, turn) for index, turn in pairs]
 
     def legal_indices(self, game: ShogiGame) -> npt.NDArray[np.int32]:
-        """Return the indices of the legal moves in the order of game.legal_moves(), int32 [k]."""
+        """Return the indices of the legal moves, in the order of game.legal_moves(), int32 [k]."""
         turn = game.turn
         return np.array([encoding.action_of(move, turn) for move in game.legal_moves()], np.int32)
 
@@ -54,5 +54,5 @@ class PolicyOutputMapper:
 
 def _pairs(things: list[_T], turns: list[Color]) -> list[tuple[_T, Color]]:
     if len(things) != len(turns):
-        raise ValueError(f"{len(turns)} turns, expected one side for each of {len(things)}")
+        raise ValueError(f"{len(turns)} turns, expected {len(things)}, one side each")
     return list(zip(things, turns, strict=True))

@@ -1,9 +1,8 @@
-"""PPOAgent: a policy that learns from what came of its moves.
+"""PPOAgent: a policy that learns from the outcomes of its moves.
 
-In: a buffer of packed positions. Out: the metrics of an update. The names are the paper's (Schulman et al.,
-2017).
-Nothing here is random but by key, so weights, the optimiser's tensors, version and skipped_in_a_row are the
-agent's whole state.
+Takes a buffer of packed positions; returns the metrics of an update. The names are the paper's (Schulman et
+al., 2017). All randomness is by key, so weights, the optimiser's tensors, version and skipped_in_a_row are
+the agent's whole state.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,15 +23,15 @@ from keisei.core.schedules import scheduled
 from keisei.core.sparse_policy import LegalMoves, entropy
 from keisei.shogi.positions import Positions
 
-_ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps for each parameter
+_ADAM = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps for each parameter
 
-ENTROPY_FLOOR = 0.2  # the share of entropy_coef that stays at the end of the run
+ENTROPY_FLOOR = 0.2  # the share of entropy_coef left at the end of the run
 
-MAX_SKIPPED = 3  # updates that were not finite, in a row, after which there is no hope
+MAX_SKIPPED = 3  # gradient steps in a row that were not finite, after which there is no hope
 
 
 class NotFiniteError(ArithmeticError):
-    """Losses or gradients were NaN or infinite three times in a row; minibatch is the last one of them."""
+    """Losses or gradients that were NaN or infinite three times in a row; minibatch is the last one."""
 
     def __init__(self, message: str, minibatch: Minibatch) -> None:
         super().__init__(message)
@@ -40,9 +39,9 @@ class NotFiniteError(ArithmeticError):
 
 
 class PPOAgent(NetworkPolicy):
-    """A policy that learns; `network` and `decode` are other than shogi's only for other games.
+    """A policy that learns; pass `network` and `decode` only for games other than shogi.
 
-    skipped_in_a_row: the last gradient steps that were not finite and so not taken.
+    skipped_in_a_row: how many of the latest gradient steps were not finite and so were skipped.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class PPOAgent(NetworkPolicy):
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
-        """Made when it is first needed: torch takes a second for the first one."""
+        """The optimiser, made on first use: torch takes a second for the first one."""
         return torch.optim.Adam(
             self.network.parameters(), lr=self.config.training.learning_rate, eps=1e-5, fused=True
         )
@@ -77,7 +76,7 @@ class PPOAgent(NetworkPolicy):
         """Update the weights by PPO on the buffer's moves, and return the metrics of the update.
 
         progress: the share of the run that is done, for the schedules. before_minibatch: called before each
-        gradient step; what it raises ends the update in the middle.
+        gradient step; an exception from it ends the update midway.
         """
         training = self.config.training
         learning_rate = scheduled(
@@ -89,7 +88,7 @@ class PPOAgent(NetworkPolicy):
         steps: list[dict[str, float]] = []
         skipped, early_stop = 0, False
         for epoch in range(training.ppo_epochs):
-            # In the upper words: the lower ones count the draws, and would run into the next update's.
+            # In the upper words: the lower ones count the draws, and would run into the next update's key.
             shuffle = np.random.Generator(
                 np.random.Philox(key=self.config.run.seed, counter=[0, 0, epoch, self.version])
             )
@@ -119,15 +118,15 @@ class PPOAgent(NetworkPolicy):
         }
 
     def _gradient_step(self, minibatch: Minibatch, entropy_coef: float) -> dict[str, float] | None:
-        """Take one step of the optimiser and return its metrics; None if it was not finite and not taken."""
+        """Take one optimiser step and return its metrics, or None if it was not finite and was skipped."""
         with self.clock("encode"):
             positions = self._decode(minibatch.packed, self._threads)
             legal = LegalMoves.of(positions, self._logit_of_action, self.device)
-            # Where the chosen move is among the legal ones.
+            # The index of the chosen move among the legal ones.
             moves = np.repeat(minibatch.actions, np.diff(positions.offsets))
             chosen = np.flatnonzero(positions.actions == moves)
             if len(chosen) != len(minibatch.actions):
-                raise ValueError("the buffer has an action that is not legal in its position")
+                raise ValueError("the buffer has an action that is illegal in its position")
             columns = chosen - positions.offsets[:-1]
         with self.clock("update"):
             loss, metrics = self.loss(positions.planes, legal, columns, minibatch, entropy_coef)
@@ -153,7 +152,7 @@ class PPOAgent(NetworkPolicy):
         minibatch: Minibatch,
         entropy_coef: float,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return PPO's loss for a decoded minibatch, and its parts."""
+        """Return PPO's loss for a decoded minibatch, and its parts as metrics."""
         training = self.config.training
         mb_log_probs, mb_values, mb_advantages, mb_returns, mb_columns = (
             torch.from_numpy(array).to(self.device)
@@ -203,7 +202,7 @@ class PPOAgent(NetworkPolicy):
             )
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Return copies of the weights and of the optimiser's tensors, by name, on the CPU."""
+        """Return copies of the weights and the optimiser's tensors, by name, on the CPU."""
         optimizer = {}
         for name, parameter in self.network.named_parameters():
             for key, tensor in self.optimizer.state.get(parameter, {}).items():
@@ -211,18 +210,18 @@ class PPOAgent(NetworkPolicy):
         return {"weights": self.weights(), "optimizer": optimizer}
 
     def load_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Take weights, and the optimiser's tensors, that `tensors` returned; others are a ValueError."""
+        """Load weights and optimiser tensors returned by `tensors`; ValueError if they do not fit."""
         weights, optimizer = tensors["weights"], tensors.get("optimizer", {})
         self._check_architecture(weights)
         parameters = dict(self.network.named_parameters())
         for key, tensor in optimizer.items():
             name, _, kind = key.rpartition(".")
             if kind not in _ADAM or name not in parameters:
-                raise ValueError(f"optimiser's tensor {key} is not one of this network and Adam")
+                raise ValueError(f"optimiser tensor {key} does not belong to Adam on this network")
             expected = torch.Size() if kind == "step" else parameters[name].shape
             if tensor.shape != expected:
                 raise ValueError(
-                    f"optimiser's {key} is {shape_text(tensor.shape)}, expected {shape_text(expected)}"
+                    f"optimiser tensor {key} is {shape_text(tensor.shape)}, expected {shape_text(expected)}"
                 )
         self.load_weights(weights)
         for name, parameter in parameters.items():
@@ -238,7 +237,7 @@ class PPOAgent(NetworkPolicy):
 
 
 def _explained_variance(moves: Minibatch) -> float:
-    """Return how much of the returns the values foretold: 1 all, 0 nothing, less worse than their mean."""
+    """Return how well the values predicted the returns: 1 perfectly, 0 like their mean, less is worse."""
     if not np.isfinite(moves.returns).all():
         return 0.0
     variance = float(np.var(moves.returns))

@@ -1,4 +1,4 @@
-"""Segment: what a rollout collects and everything that learning needs of it."""
+"""Segment: what a rollout collects, which is all that learning needs."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from keisei.shogi.encoding import PACKED_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SegmentShape:
-    """The size of a segment: T steps, N streams, K bytes of a packed position (shogi's if not given)."""
+    """The size of a segment: T steps, N streams, K bytes per packed position (shogi's if not given)."""
 
     steps: int
     streams: int
@@ -25,13 +25,13 @@ class SegmentShape:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of memory the arrays take."""
+        """The size of the arrays in bytes."""
         return sum(math.prod(shape) * np.dtype(kind).itemsize for _, kind, shape in self.layout())
 
     def layout(self) -> tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]:
-        """Return name, type and shape of the arrays as they follow each other in memory.
+        """Return name, type and shape of the arrays, in their order in memory.
 
-        The wide types come first, so that all are aligned.
+        Wide types come first, so that all are aligned.
         """
         moves = (self.steps, self.streams)
         return (
@@ -48,14 +48,14 @@ class SegmentShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """T moves in each of N streams of games; a stream goes on with the next game where one ends.
+    """T moves in each of N streams of games; where a game ends, the stream continues with the next one.
 
     packed: uint8 [T, N, K], the positions before the moves.
     actions: int32 [T, N]. log_probs: float32 [T, N], of the actions when they were chosen.
     values: float32 [T, N], of the positions, for the player to move.
     rewards: float32 [T, N], for the player who moved. ended: bool [T, N], the move ended its game.
     after: uint8 [N, K], the positions after the last moves; bootstrap: float32 [N], their values for the
-        player to move there. Where the last move ended a game they are another game's, and not to be used.
+        player to move there. Where the last move ended a game they belong to the next one: do not use them.
     """
 
     packed: npt.NDArray[np.uint8]
@@ -74,7 +74,7 @@ class Segment:
 
     @classmethod
     def over(cls, memory: bytearray | memoryview, shape: SegmentShape) -> Self:
-        """Return arrays that lie in this memory, from its beginning: what is written there, they hold."""
+        """Return arrays that are views of this memory, from its start."""
         arrays = {}
         offset = 0
         for name, kind, size in shape.layout():
@@ -84,7 +84,7 @@ class Segment:
 
     @property
     def shape(self) -> SegmentShape:
-        """Its size."""
+        """The size of the segment."""
         return SegmentShape(*self.packed.shape)
 
     def __len__(self) -> int:

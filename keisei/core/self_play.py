@@ -1,7 +1,7 @@
-"""SelfPlay: games under way, and the rollout that plays them on and collects what happens.
+"""SelfPlay: games in progress, and the rollout that advances them and collects the moves.
 
-Serial training has one, each worker process has one. What it collects depends on the weights, the seed and
-the games' numbers, not on who plays them.
+Serial training has one, and so does each worker process. What it collects depends on the weights, the seed
+and the games' numbers, not on which process plays them.
 """
 
 from collections import deque
@@ -19,14 +19,14 @@ from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
-# A late start is 1 to so many plies before the end, in one of so many recent decisive games. They worked with
-# one seed each; not studied.
+# A late start is at most this many plies before the end of one of this many recent decisive games. These
+# values worked, with one seed each; not studied.
 LATE_START_PLIES, LATE_START_POOL = 12, 512
 
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
-    """How a game ended: its number, its outcome, its length in plies, whether it had begun late."""
+    """A finished game: its number, outcome and length in plies, and whether it had a late start."""
 
     number: int
     outcome: Outcome
@@ -36,21 +36,21 @@ class GameResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collected:
-    """What a rollout brings: the moves, and the games that ended meanwhile."""
+    """The result of a rollout: the moves, and the games that ended during it."""
 
     segment: Segment
     finished: list[FinishedGame]
 
     @property
     def results(self) -> list[GameResult]:
-        """How those games ended."""
+        """The results of those games."""
         return [
             GameResult(game.number, game.outcome, len(game.moves), game.late_start) for game in self.finished
         ]
 
 
 class Played(Protocol):
-    """What learning takes from a rollout, wherever it was played."""
+    """The part of a rollout that learning uses, wherever it was played."""
 
     @property
     def segment(self) -> Segment:
@@ -58,12 +58,12 @@ class Played(Protocol):
 
     @property
     def results(self) -> list[GameResult]:
-        """How the games ended that ended meanwhile."""
+        """The results of the games that ended during the rollout."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedGames:
-    """The games of a SelfPlay at a moment: the vector as bytes, the rest as JSON."""
+    """A snapshot of a SelfPlay's games: the vector as bytes, the rest as JSON."""
 
     games: bytes
     state: dict[str, Any]
@@ -92,7 +92,7 @@ class SelfPlay:
         stride: int | None = None,
         threads: int = 1,
     ) -> "SelfPlay":
-        """Begin new games, with the numbers that VectorGames gives them."""
+        """Start new games, numbered as in VectorGames."""
         return cls(
             VectorGames(
                 games,
@@ -117,8 +117,8 @@ class SelfPlay:
     ) -> Collected:
         """Play `steps` moves in every game with the policy's weights, and return them.
 
-        before_step is called before each move; what it raises ends the rollout in the middle. memory: where
-        the segment is to lie, see Segment.over; its own if there is none.
+        before_step: called before each move; an exception from it ends the rollout midway. memory: where to
+        put the segment, see Segment.over; newly allocated if not given.
         """
         batch, seed, clock = self._batch, self.games.seed, policy.clock
         shape = SegmentShape(steps, len(self.games))
@@ -145,13 +145,13 @@ class SelfPlay:
         return Collected(segment, finished)
 
     def _renew_late_starts(self, finished: list[FinishedGame]) -> None:
-        """Take a position from the end of each decisive game as a beginning of later ones."""
+        """Add a position near the end of each decisive game as a start for later games."""
         if not self._config.late_start_share:
             return
         for game in finished:
             if game.outcome.winner is None:
                 continue
-            # A fixed number by the game's own number, so that a resumed run draws the same.
+            # Keyed by the game's number, so that a resumed run draws the same.
             chance = uniforms(self.games.seed, np.array([game.number], np.uint64), np.array([-1]))[0]
             back = 1 + int(chance * LATE_START_PLIES)
             if back <= len(game.moves) - game.opening:
@@ -159,16 +159,16 @@ class SelfPlay:
         self.games.set_late_starts(list(self._late_starts), self._config.late_start_share)
 
     def __len__(self) -> int:
-        """Return how many games are played side by side."""
+        """Return the number of games played side by side."""
         return len(self.games)
 
     def save(self) -> SavedGames:
-        """Return all that it takes to go on from here exactly."""
+        """Return everything needed to continue exactly from here."""
         return SavedGames(self.games.save(), {"late_starts": list(self._late_starts)})
 
     @classmethod
     def restore(cls, saved: SavedGames, config: EnvConfig, *, threads: int = 1) -> "SelfPlay":
-        """Go on with saved games; the config says what becomes of the late starts from now on."""
+        """Continue saved games; the config's share of late starts applies from now on."""
         games = VectorGames.restore(saved.games, threads=threads)
         restored = cls(games, config, late_starts=saved.state["late_starts"])
         restored.games.set_late_starts(list(restored._late_starts), config.late_start_share)
@@ -176,12 +176,12 @@ class SelfPlay:
 
 
 def next_number(saved: Iterable[SavedGames]) -> int:
-    """Return the first number that none of these games has, nor one before them."""
+    """Return the first number not used by these games or any before them."""
     return 1 + max(max(VectorGames.restore(one.games).numbers) for one in saved)
 
 
 def position_before_end(game: FinishedGame, back: int) -> str:
-    """Return the SFEN of a finished game `back` moves before its end."""
+    """Return the SFEN of the position `back` moves before the end of a finished game."""
     replayed = ShogiGame(game.start_sfen, max_moves=None, declaration="off")
     for move in game.moves[: len(game.moves) - back]:
         replayed.push(move)

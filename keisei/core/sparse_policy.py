@@ -1,6 +1,6 @@
-"""The policy over the legal moves only: some 80 numbers a position instead of 13,527.
+"""The policy over the legal moves only: some 80 numbers per position instead of 13,527.
 
-Positions have different numbers of legal moves, so a batch is padded to the widest row; the padding has
+Positions differ in their number of legal moves, so a batch is padded to the widest row; the padding has
 probability 0 and gets no gradient.
 """
 
@@ -13,15 +13,15 @@ from torch import Tensor
 
 from keisei.shogi.positions import Positions
 
-# Instead of minus infinity, which would be NaN in 0 * log 0 and its gradient.
+# Instead of minus infinity, which would give NaN in 0 * log 0 and its gradient.
 _NEVER = -1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegalMoves:
-    """Which logits belong to the legal moves of each position.
+    """The logits that belong to the legal moves of each position.
 
-    logits: int64 [B, W], the index of a logit, 0 in the padding.
+    logits: int64 [B, W], the index of each move's logit, 0 in the padding.
     legal: bool [B, W], false in the padding.
     """
 
@@ -43,7 +43,7 @@ class LegalMoves:
         """Return the log-probabilities [B, W] of the legal moves, given all logits [B, P]."""
         chosen = logits.gather(1, self.logits)
         if temperature != 1:
-            # The best move comes to stand at 0, so that no temperature moves it down to the padding.
+            # Shift the best move to 0, so that no temperature can push it down to the padding.
             best = chosen.masked_fill(~self.legal, _NEVER).amax(1, keepdim=True)
             chosen = ((chosen - best) / temperature).clamp_min(_NEVER)
         return torch.log_softmax(chosen.masked_fill(~self.legal, _NEVER), 1)
@@ -55,9 +55,9 @@ def entropy(log_probs: Tensor) -> Tensor:
 
 
 def sample(log_probs: Tensor, uniforms: Tensor) -> Tensor:
-    """Return the column [B] that a number in [0, 1) picks in each row of log-probabilities [B, W].
+    """Return the column [B] picked by a number in [0, 1) in each row of log-probabilities [B, W].
 
-    A move of probability 0, and so the padding, is never picked.
+    A move of probability 0 is never picked, and so neither is the padding.
     """
     cumulated = log_probs.double().exp().cumsum(1)
     target = uniforms[:, None] * cumulated[:, -1:]

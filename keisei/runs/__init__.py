@@ -1,1 +1,1 @@
-"""What a run is on disk: its directory, its checkpoints, and how they are found, loaded and exported."""
+"""A run on disk: its directory and its checkpoints, and how they are found, loaded and exported."""

@@ -1,8 +1,8 @@
-"""The checkpoints of a run: saved whole or not at all, the newest valid one found, the old ones pruned.
+"""The checkpoints of a run: save one atomically, find the newest valid one, prune old ones.
 
-In comes a `Checkpoint` and the directory that holds them; there each is a directory `step_000000409600`
-(keisei.runs.checkpoint_format has the files in it). One process at a time may write there: RunDirectory
-holds the lock. A kill or a full disk at any moment leaves every checkpoint that was saved as it was.
+Each is a directory such as `step_000000409600`, with the files described in keisei.runs.checkpoint_format.
+Only one process at a time may write there: RunDirectory holds the lock. A kill or a full disk at any moment
+leaves all saved checkpoints intact.
 """
 
 import os
@@ -38,25 +38,25 @@ __all__ = [
 ]
 
 BEST = "best.json"
-MARGIN_BYTES = 4 << 20  # for directories, the rounding to blocks, and what others write meanwhile
+MARGIN_BYTES = 4 << 20  # for directories, rounding to blocks, and what other programs write meanwhile
 
 _REPLACED = ".replaced"
 
 
 def checkpoint_path(parent: Path, step: int) -> Path:
-    """Return where the checkpoint of a step is, or would be."""
+    """Return the path of a step's checkpoint, whether or not it exists."""
     return parent / f"step_{step:012d}"
 
 
 def checkpoint_steps(parent: Path) -> list[int]:
-    """Return the steps that have a checkpoint, damaged or not, the newest first."""
+    """Return the steps that have a checkpoint, damaged or not, newest first."""
     return sorted({step for step, _ in _directories(parent)}, reverse=True)
 
 
 def save_checkpoint(parent: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint and return its path; when this returns, it is on the disk.
+    """Write a checkpoint and return its path; when this returns, it is on disk.
 
-    If that very checkpoint is there already it is left as it is; another one of the same step is replaced.
+    If an identical checkpoint exists, it is left as it is; a different one of the same step is replaced.
     """
     path = checkpoint_path(parent, checkpoint.step)
     files = serialized(path, checkpoint)
@@ -71,7 +71,7 @@ def save_checkpoint(parent: Path, checkpoint: Checkpoint) -> Path:
             _write_directory(aside, files)
             _move_into_place(aside, path)
         except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)  # the next save removes what is still left
+            shutil.rmtree(aside, ignore_errors=True)  # the next save removes whatever is left
             raise
     except OSError as error:
         raise CheckpointError(f"checkpoint {path} cannot be written: {durable.reason(error)}") from error
@@ -79,25 +79,25 @@ def save_checkpoint(parent: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Return the checkpoint at a path if every byte of it is as it was written; else CheckpointError."""
+    """Return the checkpoint at a path; CheckpointError unless every byte is as it was written."""
     return parsed(path, *verified(path))
 
 
 def newest_checkpoint(parent: Path) -> tuple[Checkpoint, list[str]]:
-    """Return the newest valid checkpoint, and one line for each damaged one that is newer."""
+    """Return the newest valid checkpoint, and one line for each newer, damaged one."""
     refused: list[str] = []
     for _, path in _directories(parent):
         try:
             return load_checkpoint(path), [f"skipped a damaged checkpoint: {why}" for why in refused]
         except CheckpointError as error:
             refused.append(str(error))
-    raise CheckpointError(f"no valid checkpoint in {parent}: {'; '.join(refused) or 'there is none at all'}")
+    raise CheckpointError(f"no valid checkpoint in {parent}: {'; '.join(refused) or 'it has none'}")
 
 
 def prune_checkpoints(parent: Path, keep: int, spare: Collection[int] = ()) -> list[int]:
-    """Remove all but the newest `keep` valid ones and those of the steps to spare; return the steps removed.
+    """Remove all but the newest `keep` valid ones and the steps to spare; return the steps removed.
 
-    A damaged one does not count as kept: it goes when there are `keep` newer valid ones.
+    A damaged one does not count towards `keep`: it is removed once there are `keep` newer valid ones.
     """
     if keep < 1:
         raise ValueError(f"keep is {keep}, expected at least 1")
@@ -117,10 +117,12 @@ def prune_checkpoints(parent: Path, keep: int, spare: Collection[int] = ()) -> l
 
 
 def mark_best(parent: Path, step: int, score: float) -> None:
-    """Note that the checkpoint of this step is the best so far, which `best_checkpoint` returns."""
+    """Record that this step's checkpoint is the best so far, for `best_checkpoint` to return."""
     path = parent / BEST
     if step not in checkpoint_steps(parent):
-        raise CheckpointError(f"{path} cannot name step {step}: there is no {checkpoint_path(parent, step)}")
+        raise CheckpointError(
+            f"{path} cannot name step {step}: {checkpoint_path(parent, step)} does not exist"
+        )
     data = json_bytes(path, {"step": step, "score": float(score)})
     try:
         durable.write_durably(path, data)
@@ -129,7 +131,7 @@ def mark_best(parent: Path, step: int, score: float) -> None:
 
 
 def best_checkpoint(parent: Path) -> tuple[int, float] | None:
-    """Return step and score of the best checkpoint, None if none was marked."""
+    """Return the step and score of the best checkpoint, or None if none was marked."""
     path = parent / BEST
     try:
         data = path.read_bytes()
@@ -144,7 +146,7 @@ def best_checkpoint(parent: Path) -> tuple[int, float] | None:
 
 
 def _directories(parent: Path) -> list[tuple[int, Path]]:
-    """Return (step, path) of all with a checkpoint's name, newest first, a replaced one after its heir."""
+    """Return (step, path) of all checkpoint directories, newest first, a replaced one after its successor."""
     try:
         names = os.listdir(parent)
     except OSError as error:
@@ -163,7 +165,7 @@ def _is_valid(path: Path) -> bool:
 
 
 def _holds(path: Path, manifest: bytes) -> bool:
-    """Whether there is a valid checkpoint with this manifest, that is with this content."""
+    """Return whether the path holds a valid checkpoint with this manifest, and so with this content."""
     try:
         return manifest_of(*verified(path)) == manifest
     except CheckpointError:
@@ -186,10 +188,10 @@ def _write_directory(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _move_into_place(aside: Path, path: Path) -> None:
-    """Rename a finished directory to its name.
+    """Rename a finished directory to its final name.
 
-    A directory cannot be renamed over another. One that stands there steps aside under a name that
-    `newest_checkpoint` reads too, so that a crash between the two renames loses nothing.
+    A directory cannot be renamed over another. An existing one is first moved to a name that
+    `newest_checkpoint` also reads, so a crash between the two renames loses nothing.
     """
     replaced = path.with_name(path.name + _REPLACED)
     if os.path.lexists(path):
@@ -202,7 +204,7 @@ def _move_into_place(aside: Path, path: Path) -> None:
 
 
 def settle_replaced(parent: Path) -> None:
-    """Finish or undo a replacement that was interrupted."""
+    """Finish or undo an interrupted replacement."""
     for _, replaced in _directories(parent):
         if replaced.name.endswith(_REPLACED):
             path = replaced.with_name(replaced.name.removesuffix(_REPLACED))

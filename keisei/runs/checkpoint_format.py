@@ -1,15 +1,14 @@
-"""One checkpoint as files: a `Checkpoint` to the bytes of its files, and a directory back to a `Checkpoint`.
+"""The files of a checkpoint: from a `Checkpoint` to their bytes, and from a directory to a `Checkpoint`.
 
-    weights.safetensors optimizer.safetensors …    one for each group of tensors
-    games.bin …                                    one for each blob
+    weights.safetensors optimizer.safetensors …    one per group of tensors
+    games.bin …                                    one per blob
     state.json                                     the rest
     manifest.json                                  size and SHA-256 of each file, and a checksum of itself
 
 Reading trusts nothing and unpickles nothing. Each file is read once, and the bytes that were hashed are the
-bytes that are parsed, so that nobody can exchange a file in between.
+bytes that are parsed, so nobody can swap a file in between.
 
-
-torch is loaded by the functions that need it: whoever only looks for checkpoints does without.
+Functions that need torch load it themselves: finding checkpoints does not.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ STEP_NAME = re.compile(r"step_([0-9]{12}|[1-9][0-9]{12,})(\.replaced)?")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_MANIFEST_BYTES = 1 << 20
 
-# What safetensors and its bridge to torch raise at what they cannot store or read.
+# What safetensors and its torch bridge raise for what they cannot store or read.
 _UNFIT = (SafetensorError, AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 
 
 class CheckpointError(UserError):
-    """A checkpoint cannot be written, or is refused; the message names its path, the file and the defect."""
+    """A checkpoint that cannot be written or is invalid; the message names its path, the file and why."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds; who writes it decides on the names.
+    """The content of a checkpoint; the writer chooses the names.
 
     tensors: groups by name, each of tensors by name, of any shape; loaded ones are contiguous and on the CPU.
-    blobs: bytes by name. state: anything that JSON gives back unchanged.
+    blobs: bytes by name. state: anything that survives JSON unchanged.
     """
 
     step: int
@@ -62,7 +61,7 @@ class Checkpoint:
 
 
 def serialized(path: Path, checkpoint: Checkpoint) -> dict[str, bytes]:
-    """Return every file of a checkpoint by name, the manifest last; the path is only for messages."""
+    """Return a checkpoint's files by name, the manifest last; the path is only for messages."""
     if checkpoint.step < 0:
         raise CheckpointError(f"checkpoint {path}: step is {checkpoint.step}, expected 0 or more")
     for name in (*checkpoint.tensors, *checkpoint.blobs):
@@ -76,17 +75,17 @@ def serialized(path: Path, checkpoint: Checkpoint) -> dict[str, bytes]:
 
 
 def weights_sha256(weights: Mapping[str, torch.Tensor]) -> str:
-    """Return the SHA-256 that the file of these weights would have in a checkpoint."""
+    """Return the SHA-256 that these weights would have as a checkpoint's file."""
     return hashlib.sha256(_stored(Path(), "weights", weights)).hexdigest()
 
 
 def manifest_of(step: int, files: Mapping[str, bytes]) -> bytes:
-    """Return the manifest of these files: the same bytes for the same content."""
+    """Return the manifest of these files; the same content gives the same bytes."""
     return _manifest(step, {name: _entry(data) for name, data in files.items()})
 
 
 def verified(path: Path) -> tuple[int, dict[str, bytes]]:
-    """Return the step and the bytes of every file but the manifest, all of them as the manifest says."""
+    """Return the step and the bytes of every file but the manifest, checked against the manifest."""
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -95,10 +94,10 @@ def verified(path: Path) -> tuple[int, dict[str, bytes]]:
     try:
         names = set(os.listdir(directory))
         if MANIFEST not in names:
-            raise CheckpointError(f"checkpoint {path}: {MANIFEST} is missing; this is no whole checkpoint")
+            raise CheckpointError(f"checkpoint {path}: {MANIFEST} is missing; not a complete checkpoint")
         step, entries = _parsed_manifest(path, _read(path, directory, MANIFEST, _MAX_MANIFEST_BYTES))
         for name in sorted(names ^ {*entries, MANIFEST}):
-            defect = "is missing" if name in entries else "does not belong to it"
+            defect = "is missing" if name in entries else "does not belong there"
             raise CheckpointError(f"checkpoint {path}: {name} {defect}")
         files: dict[str, bytes] = {}
         for name, entry in entries.items():
@@ -107,14 +106,14 @@ def verified(path: Path) -> tuple[int, dict[str, bytes]]:
                 found = f"{len(files[name])} bytes, expected {entry['bytes']}"
                 raise CheckpointError(f"checkpoint {path}: {name} has {found}")
             if _entry(files[name]) != entry:
-                raise CheckpointError(f"checkpoint {path}: {name} is damaged, its SHA-256 is another")
+                raise CheckpointError(f"checkpoint {path}: {name} is damaged, its SHA-256 does not match")
     finally:
         os.close(directory)
     return step, files
 
 
 def parsed(path: Path, step: int, files: Mapping[str, bytes]) -> Checkpoint:
-    """Return the checkpoint of verified files, tensors in the order of their names."""
+    """Return the checkpoint in verified files, its tensors sorted by name."""
     import safetensors.torch
 
     tensors: dict[str, dict[str, torch.Tensor]] = {}
@@ -132,7 +131,7 @@ def parsed(path: Path, step: int, files: Mapping[str, bytes]) -> Checkpoint:
 
 
 def json_bytes(path: Path, value: Mapping[str, Any]) -> bytes:
-    """Return JSON that reads back as the very same value; a tuple or a key that is no string would not."""
+    """Return JSON that reads back as the same value; tuples and keys that are not strings are errors."""
     try:
         text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -144,7 +143,7 @@ def json_bytes(path: Path, value: Mapping[str, Any]) -> bytes:
 
 
 def parsed_json(path: Path, data: bytes) -> dict[str, Any]:
-    """Return the JSON object in the bytes of a file."""
+    """Return the JSON object in a file's bytes."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -155,13 +154,13 @@ def parsed_json(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _stored(path: Path, name: str, group: Mapping[str, torch.Tensor]) -> bytes:
-    """Return a group as safetensors: contiguous, which channels_last is not, and each in its own memory."""
+    """Return a group as safetensors: contiguous, which channels_last is not, and without shared memory."""
     import safetensors.torch
     import torch
 
     if "__metadata__" in group:
         raise CheckpointError(
-            f"checkpoint {path}: tensors {name!r}: the name __metadata__ is the format's own"
+            f"checkpoint {path}: tensors {name!r}: the name __metadata__ is reserved by the format"
         )
     try:
         copies = {
@@ -192,19 +191,19 @@ def _parsed_manifest(path: Path, data: bytes) -> tuple[int, dict[str, dict[str, 
     step: Any = manifest.get("step")
     entries: Any = manifest.get("files")
     well_formed = type(step) is int and isinstance(entries, dict) and all(map(_is_entry, entries.items()))
-    # Written again it must be the same bytes: that compares the checksum, and the white space too.
+    # Written again it must give the same bytes: that compares the checksum, and the white space too.
     if not well_formed or _manifest(step, entries) != data:
-        raise CheckpointError(f"checkpoint {path}: {MANIFEST} is damaged, its checksum is another")
+        raise CheckpointError(f"checkpoint {path}: {MANIFEST} is damaged, its checksum does not match")
     if STATE not in entries:
         raise CheckpointError(f"checkpoint {path}: {MANIFEST} does not name {STATE}")
     match = STEP_NAME.fullmatch(path.name)
     if step < 0 or (match and int(match[1]) != step):
-        raise CheckpointError(f"checkpoint {path}: {MANIFEST} says step {step}, the directory's name another")
+        raise CheckpointError(f"checkpoint {path}: {MANIFEST} says step {step}, unlike the directory's name")
     return step, entries
 
 
 def _is_entry(item: tuple[str, Any]) -> bool:
-    """Whether it is the name of one of our files, with a size and a hash; a name has no way out of here."""
+    """Return whether it is a file name of ours, which cannot leave the directory, with size and hash."""
     name, entry = item
     stem, _, kind = name.partition(".")
     known = name == STATE or (kind in ("safetensors", "bin") and _NAME.fullmatch(stem) is not None)
@@ -212,7 +211,7 @@ def _is_entry(item: tuple[str, Any]) -> bool:
 
 
 def _read(path: Path, directory: int, name: str, limit: int) -> bytes:
-    """Return the bytes of a regular file that is no longer than the limit."""
+    """Return the bytes of a regular file no longer than the limit."""
     try:
         # Without O_NONBLOCK, opening a pipe would wait for its other end.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)

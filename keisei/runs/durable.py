@@ -1,7 +1,7 @@
-"""Files that are whole or not there: written aside, brought to the disk, then renamed.
+"""Atomic files: written under a temporary name, synced to disk, then renamed.
 
-What is being written or removed has a name that begins with `.tmp-`. After a crash such leftovers mean
-nothing, and `sweep` removes them. Everything here raises OSError; the callers say it in their own words.
+Whatever is being written or removed has a name that starts with `.tmp-`. After a crash such leftovers are
+worthless, and `sweep` removes them. Everything here raises OSError; callers translate it.
 """
 
 import os
@@ -13,7 +13,7 @@ TEMPORARY = ".tmp-"
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write or replace a file so that a crash at any moment leaves the old or the new content, whole."""
+    """Write or replace a file so that a crash at any moment leaves either the old or the new content."""
     aside = temporary_beside(path)
     try:
         write_new(aside, data)
@@ -25,7 +25,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that does not exist yet, and bring it to the disk."""
+    """Write a file that does not exist yet, and sync it to disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         rest = memoryview(data)
@@ -37,7 +37,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Bring the names in a directory to the disk."""
+    """Sync the names in a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -46,12 +46,12 @@ def sync_directory(path: Path) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a new temporary name in the directory of a path."""
+    """Return a new temporary path in the same directory."""
     return path.with_name(f"{TEMPORARY}{path.name}-{secrets.token_hex(4)}")
 
 
 def remove_whole(path: Path) -> None:
-    """Remove a directory so that a crash on the way leaves nothing that looks like it."""
+    """Remove a directory so that a crash midway leaves nothing under its name."""
     aside = temporary_beside(path)
     os.rename(path, aside)
     sync_directory(path.parent)
@@ -59,7 +59,7 @@ def remove_whole(path: Path) -> None:
 
 
 def sweep(parent: Path) -> None:
-    """Remove what an interrupted write or removal has left in a directory."""
+    """Remove the leftovers of interrupted writes and removals in a directory."""
     for leftover in parent.glob(f"{TEMPORARY}*"):
         _remove(leftover)
 
@@ -72,11 +72,11 @@ def _remove(path: Path) -> None:
 
 
 def free_bytes(path: Path) -> int | None:
-    """Return the room that a user has on the disk of a directory, None where the system does not say."""
+    """Return the free space on a directory's disk, or None if the system does not report it."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
 
 
 def reason(error: OSError) -> str:
-    """Return the system's words for an error, and the file that they are about."""
+    """Return the system's message for an error, and the file it is about."""
     return f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")

@@ -1,11 +1,11 @@
-"""Which run or checkpoint a text names. Needs no torch: a USI engine must answer before that is loaded.
+"""Find the run or checkpoint that a text names. Needs no torch: a USI engine must answer before it is loaded.
 
     latest             the run in `directory` that saved last
     RUN                its path, or its name in `directory`
     RUN@best           a checkpoint of a run: @best, @latest or @STEP; also latest@best
-    CHECKPOINT         the path of one
+    CHECKPOINT         its path
 
-Where only a run is named, playing takes its best checkpoint, or its last; resuming takes its last.
+If only a run is named, playing takes its best checkpoint, or its last; resuming takes its last.
 """
 
 import os
@@ -29,10 +29,10 @@ LATEST = "latest"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a text names.
+    """A run, a checkpoint or both, as named by a text.
 
-    run: None for a checkpoint that lies in no run. checkpoint: None where only a run is named. any_valid:
-    `latest` was asked for, so that the newest checkpoint that is not damaged will do.
+    run: None for a checkpoint outside any run. checkpoint: None if only a run is named. any_valid: `latest`
+    was asked for, so the newest undamaged checkpoint will do.
     """
 
     run: Path | None
@@ -41,34 +41,34 @@ class Found:
 
 
 def find(where: str, directory: Path = Path("runs")) -> Found:
-    """Return what a text names; what is not there is a CheckpointError."""
+    """Return what a text names; CheckpointError if it does not exist."""
     if where == LATEST:
         return Found(_latest(directory), any_valid=True)
     name, at, which = where.rpartition("@")
-    # As it is first: a directory's own name may have an @.
+    # Verbatim first: a directory's name may contain an @.
     for text, wanted in [(where, "")] + [(name, which)] * bool(at):
         if text == LATEST:
             return _of_run(_latest(directory), wanted)
         for path in (Path(text), directory / text):
             if _is_checkpoint(path):
                 if wanted:
-                    raise CheckpointError(f"{text} is a checkpoint itself, and has no @{wanted}")
+                    raise CheckpointError(f"{text} is itself a checkpoint and has no @{wanted}")
                 return Found(run_of(path), path)
             if _is_run(path):
                 return _of_run(path, wanted)
     raise CheckpointError(
-        f"no checkpoint at {where}: expected a run or one of its {CHECKPOINTS}/, perhaps @best, or latest"
+        f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint's directory"
     )
 
 
 def find_run(where: str, source: str | None, overrides: Sequence[str]) -> Found:
-    """Return what a text names, looking in the run.directory of a config and its overrides."""
+    """Return what a text names, looking in the run.directory set by a config and overrides."""
     directories = [change for change in overrides if change.startswith("run.directory=")]
     return find(where, Path(load_config(source, directories).run.directory))
 
 
 def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
-    """Return the checkpoint to play: the one that is named, or the best one of the run, or its last."""
+    """Return the checkpoint to play: the one named, else the run's best, else its last."""
     found = find(where, directory)
     if found.checkpoint is not None:
         return found.checkpoint
@@ -78,19 +78,19 @@ def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
 
 
 def run_of(checkpoint: Path) -> Path | None:
-    """Return the directory of the run that a checkpoint lies in; None if it lies elsewhere."""
-    parent = Path(os.path.abspath(checkpoint)).parent  # without "..": a run is called by its own name
+    """Return the directory of a checkpoint's run, or None if it is outside any run."""
+    parent = Path(os.path.abspath(checkpoint)).parent  # without "..", so that the run's own name shows
     return parent.parent if parent.name == CHECKPOINTS else None
 
 
 def checkpoints_of(run: Path) -> list[Path]:
-    """Return all checkpoints of a run, the oldest first."""
+    """Return all checkpoints of a run, oldest first."""
     parent = run / CHECKPOINTS
     return [checkpoint_path(parent, step) for step in reversed(checkpoint_steps(parent))]
 
 
 def has_checkpoint(run: Path) -> bool:
-    """Tell whether a run has saved anything."""
+    """Return whether a run has saved anything."""
     return (run / CHECKPOINTS).is_dir() and bool(checkpoint_steps(run / CHECKPOINTS))
 
 
@@ -99,7 +99,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    """Tell whether a directory is a checkpoint; one of a run is, also when it is damaged."""
+    """Return whether a directory is a checkpoint; one in a run counts even if it is damaged."""
     if (path / MANIFEST).is_file():
         return True
     run = run_of(path)
@@ -112,10 +112,10 @@ def _latest(directory: Path) -> Path:
         runs = [path for path in directory.iterdir() if (path / RUN).is_file()]
     except OSError as error:
         raise CheckpointError(f"no run in {directory}: {error.strerror}") from error
-    # A directory's own time is that of the last name made, changed or removed in it: a checkpoint's.
+    # A directory's mtime is when a name in it last appeared, changed or went: that of a checkpoint.
     saved = [((run / CHECKPOINTS).stat().st_mtime_ns, run) for run in runs if has_checkpoint(run)]
     if not saved:
-        raise CheckpointError(f"no run in {directory} has a checkpoint; runs without one: {len(runs)}")
+        raise CheckpointError(f"no run in {directory} has a checkpoint ({len(runs)} without one)")
     return max(saved)[1]
 
 
@@ -124,7 +124,7 @@ def _of_run(run: Path, which: str) -> Found:
 
 
 def _checkpoint(run: Path, which: str) -> Path:
-    """Return a checkpoint of a run: best, latest or a number of steps."""
+    """Return a checkpoint of a run: best, latest or a step."""
     if not has_checkpoint(run):
         raise CheckpointError(f"run {run} has no checkpoint yet")
     parent = run / CHECKPOINTS
@@ -134,7 +134,7 @@ def _checkpoint(run: Path, which: str) -> Path:
     if which == "best":
         best = best_checkpoint(parent)
         if best is None:
-            raise CheckpointError(f"run {run} has no best checkpoint: there is no {parent / BEST}")
+            raise CheckpointError(f"run {run} has no best checkpoint: {parent / BEST} does not exist")
         return checkpoint_path(parent, best[0])
     if which.isascii() and which.isdigit() and int(which) in steps:
         return checkpoint_path(parent, int(which))

@@ -1,4 +1,4 @@
-"""A network to play with: the weights of a checkpoint, and the proof which ones they are."""
+"""A network to play with: the weights of a checkpoint, and the hash that identifies them."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ WEIGHTS = "weights"
 class LoadedNetwork:
     """A policy to play with, and where its weights came from.
 
-    sha256: of weights.safetensors, the bytes that were read. step: moves of training behind it. run: the name
-    of its run's directory, or of the checkpoint's own if it lies elsewhere.
+    sha256: of weights.safetensors, the bytes that were read. step: its training moves. run: the name of its
+    run's directory, or of the checkpoint's own if it is outside any run.
     """
 
     policy: NetworkPolicy
@@ -31,12 +31,12 @@ class LoadedNetwork:
 
     @property
     def name(self) -> str:
-        """What results call it, such as "first@400000"."""
+        """Its name in results, such as "first@400000"."""
         return f"{self.run}@{self.step}"
 
 
 def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwork:
-    """Return the network of the checkpoint in this directory; a damaged one is a CheckpointError."""
+    """Return the network of the checkpoint in this directory; CheckpointError if it is damaged."""
     step, files = verified(path)
     checkpoint = parsed(path, step, files)
     try:
@@ -47,8 +47,8 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
         policy = NetworkPolicy(config, device, numerics=numerics)
         policy.load_weights(checkpoint.tensors[WEIGHTS])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())  # torch and pydantic take several lines
-        raise CheckpointError(f"checkpoint {path} has no network that can be played: {reason}") from error
+        reason = " ".join(str(error).split())  # messages of torch and pydantic have several lines
+        raise CheckpointError(f"checkpoint {path} has no playable network: {reason}") from error
     run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
     return LoadedNetwork(policy, path, run.name, checkpoint.step, digest)

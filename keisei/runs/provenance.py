@@ -1,4 +1,4 @@
-"""Where a run comes from: the command, the versions, the machine and the commit, as plain JSON values."""
+"""Where a run comes from: command, versions, machine and commit, as plain JSON values."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ PACKAGES = ("keisei", "torch", "numpy")
 
 
 def provenance(command: Sequence[str], now: datetime) -> dict[str, Any]:
-    """Return what one needs to know to start a process like this one again."""
+    """Return what is needed to start a process like this one again."""
     return {
         "time": now.astimezone().isoformat(timespec="seconds"),
         "command": list(command),
@@ -26,10 +26,10 @@ def provenance(command: Sequence[str], now: datetime) -> dict[str, Any]:
 
 
 def git_state(tree: Path) -> dict[str, Any] | None:
-    """Return commit and dirty flag of a source tree, None if it is no git checkout of its own.
+    """Return the commit and dirty flag of a source tree, or None if it is not itself a git checkout.
 
-    A package in a virtual environment inside of somebody's checkout has that one's files around it,
-    so the checkout's root must be the tree itself.
+    A package in a virtual environment may sit inside some other checkout, so the checkout's root must be the
+    tree itself.
     """
     root, commit = _git(tree, "rev-parse", "--show-toplevel"), _git(tree, "rev-parse", "HEAD")
     changes = _git(tree, "status", "--porcelain")
@@ -46,5 +46,5 @@ def _git(tree: Path, *arguments: str) -> str | None:
             ["git", "-C", str(tree), *arguments], capture_output=True, text=True, timeout=30, env=environment
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None  # no git, or none that answers: the commit is unknown, as for a package from a wheel
+        return None  # git is missing or hangs: the commit is unknown, as for a package from a wheel
     return done.stdout.strip() if done.returncode == 0 else None

@@ -1,14 +1,14 @@
 """The directory of a run: what it holds, and who may write there.
 
     runs/2025-11-16_14-05-09/
-      config.yaml        the settings, those of the last resumption
-      run.json           seed, command, versions, machine, commit; and each resumption
-      lock               held by the process that trains, with its pid
+      config.yaml        the settings, as of the last resume
+      run.json           seed, command, versions, machine, commit; and every resume
+      lock               held by the training process, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
-      set_aside/         what lay beyond an older checkpoint from which the run went on
+      set_aside/         newer checkpoints and metrics, when the run was resumed from an older checkpoint
 
-A RunDirectory that exists holds the lock until `close`, or until its process is gone in whatever way.
-Reading needs no lock: keisei.runs.find and keisei.runs.checkpoint do without one.
+A RunDirectory holds the lock until `close`, or until its process ends in whatever way. Reading, as in
+keisei.runs.find and keisei.runs.checkpoint, needs no lock.
 """
 
 import fcntl
@@ -39,11 +39,11 @@ NEEDED_BYTES = 64 << 20  # a few small checkpoints and a long run's metrics; ass
 
 
 class RunDirectoryError(UserError):
-    """A run cannot be begun or continued; the message names the path and says what to do."""
+    """A run that cannot be started or resumed; the message names the path and says what to do."""
 
 
 class RunDirectory:
-    """The directory of one run, locked for this process; a context manager."""
+    """The directory of a run, locked for this process; a context manager."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class RunDirectory:
         now: datetime,
         needed_bytes: int = NEEDED_BYTES,
     ) -> Self:
-        """Make the directory of a new run, `<run.directory>/<run.name, or the date and the time>`."""
+        """Make the directory of a new run, `<run.directory>/<run.name, or the date and time>`."""
         config = validated(config)
         parent = Path(config.run.directory)
         try:
@@ -80,16 +80,16 @@ class RunDirectory:
                 durable.write_durably(run.config_file, config_text.encode())
                 run._describe({"seed": config.run.seed, **provenance(command, now), "resumed": []})
             except BaseException:
-                shutil.rmtree(path, ignore_errors=True)  # it was empty; half a run would only be in the way
+                shutil.rmtree(path, ignore_errors=True)  # it was empty, and half a run is of no use
                 run.close()
                 raise
         except OSError as error:
-            raise RunDirectoryError(f"no run can be begun in {parent}: {durable.reason(error)}") from error
+            raise RunDirectoryError(f"cannot start a run in {parent}: {durable.reason(error)}") from error
         return run
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the directory of a run that is to be continued; nothing of the run is changed by that."""
+        """Open the directory of a run to be resumed; the run itself is left unchanged."""
         try:
             _description(path)
             run = cls(path, _locked(path))
@@ -100,25 +100,23 @@ class RunDirectory:
                 run.close()
                 raise
         except OSError as error:
-            raise RunDirectoryError(f"run {path} cannot be continued: {durable.reason(error)}") from error
+            raise RunDirectoryError(f"run {path} cannot be resumed: {durable.reason(error)}") from error
         return run
 
     def note_resumption(self, *, config_text: str, command: Sequence[str], now: datetime) -> None:
-        """Write the config with which the run goes on, and into run.json who continued it, how and when."""
+        """Write the config the run resumes with, and note in run.json how and when it was resumed."""
         try:
             described = _description(self.path)
             described["resumed"].append(provenance(command, now))
             self._describe(described)
             durable.write_durably(self.config_file, config_text.encode())
         except OSError as error:
-            raise RunDirectoryError(
-                f"run {self.path} cannot be continued: {durable.reason(error)}"
-            ) from error
+            raise RunDirectoryError(f"run {self.path} cannot be resumed: {durable.reason(error)}") from error
 
     def close(self) -> None:
-        """Give the lock back; the files stay."""
+        """Release the lock; the files stay."""
         if self._lock is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to a forked child
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to forked children
             os.close(self._lock)
             self._lock = None
 
@@ -131,10 +129,10 @@ class RunDirectory:
         self.close()
 
     def set_aside(self, beyond: int, now: datetime) -> Path | None:
-        """Move the checkpoints beyond a step, and copy the metrics, into `set_aside/<time>`; return where.
+        """Move checkpoints beyond a step to `set_aside/<time>`, and copy the metrics there; return the path.
 
-        For a run that goes on from an older checkpoint: what followed it then is another story, which must
-        neither be lost nor be found by `latest`. None if there is nothing beyond.
+        For a run that resumes from an older checkpoint: what came after it belongs to another story, which
+        must neither be lost nor be found by `latest`. None if nothing came after.
         """
         settle_replaced(self.checkpoints)
         beyond_it = [step for step in checkpoint_steps(self.checkpoints) if step > beyond]
@@ -171,12 +169,12 @@ def _check_room(parent: Path, needed_bytes: int) -> None:
     free = durable.free_bytes(parent)
     if free is not None and free < needed_bytes:
         raise RunDirectoryError(
-            f"no run can be begun in {parent}: it needs {needed_bytes} bytes of disk, {free} are free"
+            f"cannot start a run in {parent}: it needs {needed_bytes} bytes of disk, {free} are free"
         )
 
 
 def _new_directory(parent: Path, name: str | None, now: datetime) -> Path:
-    """Make a directory of this name, or one that nobody has, named by the time."""
+    """Make a directory of this name, or else an unused one named by the time."""
     if name is not None:
         (parent / name).mkdir(exist_ok=True)
         return parent / name
@@ -192,17 +190,17 @@ def _new_directory(parent: Path, name: str | None, now: datetime) -> Path:
 
 
 def _locked_if_empty(path: Path) -> int:
-    """Lock a directory that holds no run and nothing else, and return the lock."""
+    """Lock an empty directory and return the lock."""
     if (path / LOCK).exists() or not _content(path):
-        lock = _locked(path)  # first, since of a run that is under way its pid is the thing to say
+        lock = _locked(path)  # first: for a run in progress, its pid is what matters
         if not _content(path):
             return lock
         os.close(lock)
     if has_checkpoint(path):
         raise RunDirectoryError(
-            f"{path} holds a run already; continue it with --resume latest or choose another run.name"
+            f"{path} already holds a run; resume it with --resume latest or choose another run.name"
         )
-    what = "a run without a checkpoint" if (path / RUN).exists() else "something else than a run"
+    what = "a run without a checkpoint" if (path / RUN).exists() else "something other than a run"
     raise RunDirectoryError(f"{path} holds {what}; remove it or choose another run.name")
 
 
@@ -211,7 +209,7 @@ def _content(path: Path) -> set[str]:
 
 
 def _locked(path: Path) -> int:
-    """Lock a run for this process and write its pid into the lock; the lock goes when the process is gone."""
+    """Lock a run until this process ends, and write its pid into the lock file."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -230,13 +228,13 @@ def _locked(path: Path) -> int:
 
 
 def _description(path: Path) -> dict[str, Any]:
-    """Return what run.json says."""
+    """Return the content of run.json."""
     try:
         described = json.loads((path / RUN).read_bytes())
     except FileNotFoundError as error:
-        raise RunDirectoryError(f"{path} is no run: it has no {RUN}") from error
+        raise RunDirectoryError(f"{path} is not a run: it has no {RUN}") from error
     except ValueError as error:
         raise RunDirectoryError(f"{path / RUN} is not JSON: {error}") from error
     if not isinstance(described, dict) or not isinstance(described.get("resumed"), list):
-        raise RunDirectoryError(f"{path / RUN} is no description of a run: it has no list resumed")
+        raise RunDirectoryError(f"{path / RUN} does not describe a run: it has no list `resumed`")
     return described

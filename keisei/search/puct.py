@@ -1,13 +1,13 @@
-"""Search at play time: PUCT over one tree for each game, all games' leaves evaluated in one batch.
+"""Search at play time: PUCT with one tree per game, and the leaves of all games evaluated in one batch.
 
     search = Search([game], policy.evaluate)
     search.run(visits=800)
     best = search.result().lines[0]        # best.move, best.value, best.pv
 
-The rules are the game's: mate, no legal move, repetition, perpetual check, maximum length; a side that may
+The game's rules apply: mate, no legal move, repetition, perpetual check, maximum length; a side that can
 declare a win by points after the other's move does so. At the root that is left to the caller, and a move is
-searched. Wins and losses are proven where the tree shows them: a move that wins at once is always found, one
-that is proven to lose is not preferred to another. Needs no torch.
+searched. Wins and losses are proven where the tree shows them: a move that wins at once is always found, and
+a proven loss is not preferred to another move. Needs no torch.
 """
 
 import math
@@ -28,14 +28,14 @@ Evaluate = Callable[[Positions], tuple[npt.NDArray[np.float32], npt.NDArray[np.f
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How a tree is searched.
+    """Settings of a search.
 
-    c_puct: how much a prior counts against a value; it grows slowly with the visits, as AlphaZero's.
-    fpu: a move not tried yet is given its position's value, less fpu · √(sum of the priors tried).
-    leaves: how many leaves a tree gives to one batch. More make larger batches, and a search that is less
-        like one leaf at a time: 8 suit one game, 1 or 2 many games side by side.
-    max_nodes: a tree of so many nodes, about 1.1 KB each, stops growing, and its search ends.
-    threads: how many threads walk the trees, at most one for each game; the result is the same.
+    c_puct: the weight of a prior against a value; it grows slowly with the visits, like AlphaZero's.
+    fpu: an untried move gets its position's value, less fpu · √(sum of the priors tried).
+    leaves: how many leaves each tree adds to a batch. More make larger batches, but a search less like one
+        leaf at a time: 8 suits one game, 1 or 2 many games side by side.
+    max_nodes: at this many nodes, about 1.1 KB each, a tree stops growing and its search ends.
+    threads: how many threads walk the trees, at most one per game; the result does not depend on it.
     """
 
     c_puct: float = 1.5
@@ -52,7 +52,7 @@ DEFAULT_SETTINGS = SearchSettings()
 class Line:
     """A move of the side to move at the root, and what the search found about it.
 
-    value: for that side, -1 to 1; of a move that was not tried, the position's own. pv: begins with the move.
+    value: for that side, -1 to 1; for an untried move, the position's own. pv: starts with the move.
     mate: plies to a proven end, 1 if this move wins at once, 3 for a mate in three, negative for a proven
         loss (a declaration counts as a ply); None if nothing is proven.
     """
@@ -67,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best moves, the best first; visits: of the root; nodes: of the tree."""
+    """The best moves, best first, with the visits of the root and the nodes of the tree."""
 
     lines: tuple[Line, ...]
     visits: int
@@ -75,10 +75,10 @@ class SearchResult:
 
 
 class Search:
-    """PUCT over one tree for each game, all games' leaves evaluated in one batch.
+    """PUCT with one tree per game, and the leaves of all games evaluated in one batch.
 
-    games: not over; they are copied, with their histories. The result of a game depends on that game, the
-    settings and the evaluations of its own positions alone, not on the other games or on threads.
+    games: must not be over; they are copied, with their histories. A game's result depends only on that game,
+    the settings and the evaluations of its own positions, not on the other games or on threads.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class Search:
         seconds: float | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Search until every root has so many visits or a proof, or the time is up, or should_stop().
+        """Search until every root has this many visits or a proof, or the time is up, or should_stop().
 
-        Each root is evaluated first, whatever the limits; after that should_stop is asked before every batch.
-        May be called again to go on, also after an exception of the evaluation.
+        Each root is evaluated first, whatever the limits; then should_stop is called before every batch.
+        Call it again to continue, even after an exception from the evaluation.
         """
         if visits is None and seconds is None and should_stop is None:
             raise ValueError("no limit: expected visits, seconds or should_stop")

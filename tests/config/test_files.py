@@ -128,9 +128,9 @@ def test_an_older_name_means_the_same(tmp_path: Path, older: str, today: str, va
 def test_an_older_name_beside_todays_is_refused(tmp_path: Path, older: str, today: str, value: float) -> None:
     room = "training.parallel"
     file = written(tmp_path, f"training:\n  parallel:\n    {today}: {value}\n    {older}: {value}\n")
-    assert refusal(file) == f"{room}.{older}: the older name of {room}.{today}, which is given too"
+    assert refusal(file) == f"{room}.{older}: an older name of {room}.{today}, which is also given"
     said = refusal(None, f"{room}.{older}=1", f"{room}.{today}=1")
-    assert said == f"{room}.{today}: given as {room}.{older} too, which is the same setting"
+    assert said == f"{room}.{today}: also given as {room}.{older}, which is the same setting"
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_an_older_name_beside_todays_is_refused(tmp_path: Path, older: str, toda
         ("run:\n  ~: 1\n", ":2: the key null is not text"),
         ("run:\n  [a, b]: 1\n", ":2: the key [a, b] is not text"),
         ("run:\n  {a: b}: 1\n", ":2: the key {'a': 'b'} is not text"),
-        ("env: {max_moves: &n 4}\nevaluation: {max_moves: *n}\n", ":1: an anchor that is used again"),
-        ("training: &t\n  parallel: *t\n", ":1: an anchor that is used again"),
+        ("env: {max_moves: &n 4}\nevaluation: {max_moves: *n}\n", ":1: aliases to an anchor"),
+        ("training: &t\n  parallel: *t\n", ":1: aliases to an anchor"),
         ("run: !!python/object/apply:os.getpid []\n", ":1: the tag !!python/object/apply:os.getpid is not"),
         ("run:\n  name: !mine x\n", ":2: the tag !mine is not supported"),
         ("[" * 5000, ": nested too deeply"),
@@ -167,8 +167,8 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(
 
 def test_a_file_that_is_not_there_names_the_shipped_ones(tmp_path: Path) -> None:
     path = tmp_path / "missing.yaml"
-    assert refusal(path) == f"{path}: no such file, nor a shipped config (default, gpu, tiny)"
-    assert refusal("tinny") == "tinny: no such file, nor a shipped config (default, gpu, tiny)"
+    assert refusal(path) == f"{path}: no such file or shipped config (default, gpu, tiny)"
+    assert refusal("tinny") == "tinny: no such file or shipped config (default, gpu, tiny)"
     assert refusal(tmp_path) == f"{tmp_path}: Is a directory"
     assert refusal("a\0b").endswith("embedded null byte")
 

@@ -140,8 +140,8 @@ def test_an_override_counts_over_an_older_name_in_a_file(tmp_path: Path) -> None
             "training: {entropy_schedule: cosine}",
             "training.entropy_schedule: now part of training.schedule; write training.schedule: cosine",
         ),
-        ("env: {late_start_pool: 100}", "env.late_start_pool: removed, it is 512"),
-        ("evaluation: {temperature: hot}", "evaluation.temperature: removed, it is 0.25"),
+        ("env: {late_start_pool: 100}", "env.late_start_pool: removed, now always 512"),
+        ("evaluation: {temperature: hot}", "evaluation.temperature: removed, now always 0.25"),
     ],
 )
 def test_what_todays_settings_cannot_say_is_refused_with_what_to_write(
@@ -153,7 +153,7 @@ def test_what_todays_settings_cannot_say_is_refused_with_what_to_write(
 @pytest.mark.parametrize("path", CONSTANTS)
 def test_a_constant_may_be_given_with_its_value_only(path: str) -> None:
     assert load_config(None, [f"{path}={CONSTANTS[path]}"]) == AppConfig()
-    assert refusal(None, f"{path}=7") == f"{path}: removed, it is {CONSTANTS[path]}"
+    assert refusal(None, f"{path}=7") == f"{path}: removed, now always {CONSTANTS[path]}"
 
 
 def test_an_override_with_an_older_name_is_told_todays() -> None:

@@ -110,7 +110,7 @@ def test_a_word_means_what_its_field_takes(path: str, given: str, meant: object)
         (nested("run.loggers", ["wandb"] * 2), "run: loggers has wandb more than once"),
         (
             nested("run.loggers", ["wandb", "wandb-offline"]),
-            "run: loggers has wandb and wandb-offline, expected one of them",
+            "run: loggers has wandb and wandb-offline, expected only one",
         ),
         (nested("run.name", "../a"), "run: name '../a' must be the name of one directory"),
         (nested("run.name", ".."), "run: name '..' must be the name of one directory"),
@@ -182,7 +182,7 @@ def test_an_older_name_beside_todays_is_refused() -> None:
     data = nested("training.parallel", {"queue_maxsize": 2, "max_queue_size": 3})
     (line,) = problems(AppConfig, data)
     room = "training.parallel"
-    assert line == f"{room}.max_queue_size: the older name of {room}.queue_maxsize, which is given too"
+    assert line == f"{room}.max_queue_size: an older name of {room}.queue_maxsize, which is also given"
 
 
 @pytest.mark.parametrize("room", [AppConfig, *(room for _, room in rooms(AppConfig))])

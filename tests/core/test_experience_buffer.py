@@ -162,7 +162,7 @@ def test_segments_come_alone_in_what_was_played_and_in_sequences(kind: type) -> 
 )
 def test_what_has_no_moves_is_refused_and_nothing_is_taken(wrong: Any, kind: str) -> None:
     buffer = new_buffer()
-    message = "^expected a Segment, what has a .segment, or a sequence of them, got "
+    message = "^expected a Segment, an object with a .segment, or a sequence of them, got "
     with pytest.raises(TypeError, match=f"{message}{kind}$"):
         buffer.add_batch(wrong)
     assert len(buffer) == 0

@@ -46,7 +46,7 @@ def test_the_weights_are_copies() -> None:
 def test_weights_of_another_architecture_are_refused_and_nothing_is_loaded() -> None:
     policy = NetworkPolicy(small_config(), numerics=Numerics())
     before, wide = policy.weights(), small_agent(small_config({"channels": 16})).weights()
-    message = r"^weights of another architecture: blocks.0.conv1.weight is \[16, 16, 3, 3\], expected"
+    message = r"^weights are of another architecture: blocks.0.conv1.weight is \[16, 16, 3, 3\], expected"
     with pytest.raises(ValueError, match=message):
         policy.load_weights(wide)
     with pytest.raises(ValueError, match=r"stem.bias is absent, expected \[8\] \(1 tensors differ\)"):

@@ -96,9 +96,9 @@ def test_what_is_no_index_or_no_move_is_refused(mapper: PolicyOutputMapper) -> N
         with pytest.raises(ValueError, match="bad usi move"):
             mapper.moves_to_indices(["7g7f", text], [Color.BLACK, Color.BLACK])
     for turns in ([], [Color.BLACK], [Color.BLACK] * 3):
-        with pytest.raises(ValueError, match="one side for each"):
+        with pytest.raises(ValueError, match="one side each"):
             mapper.moves_to_indices(["7g7f", "3c3d"], turns)
-        with pytest.raises(ValueError, match="one side for each"):
+        with pytest.raises(ValueError, match="one side each"):
             mapper.indices_to_moves([0, 1], turns)
 
 

@@ -330,7 +330,7 @@ def test_weights_alone_can_be_loaded_and_the_optimiser_begins_anew() -> None:
 def test_weights_of_another_architecture_are_refused_by_name(model: dict[str, int], message: str) -> None:
     agent, before = small_agent(), weights(small_agent())
     other = small_agent(small_config(model))
-    with pytest.raises(ValueError, match=f"weights of another architecture: {message}"):
+    with pytest.raises(ValueError, match=f"weights are of another architecture: {message}"):
         agent.load_tensors(other.tensors())
     assert weights(agent) == before
 
@@ -345,7 +345,7 @@ def test_optimiser_tensors_of_another_shape_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"stem.bias.exp_avg is \[1\], expected \[8\]"):
         agent.load_tensors(tensors)
     tensors = {**tensors, "optimizer": {"stem.bias.momentum": torch.zeros(8)}}
-    with pytest.raises(ValueError, match=r"stem.bias.momentum is not one of this network and Adam"):
+    with pytest.raises(ValueError, match=r"stem.bias.momentum does not belong to Adam on this network"):
         agent.load_tensors(tensors)
     assert weights(agent) == shaken != before
 
@@ -384,5 +384,5 @@ def test_an_action_that_is_not_legal_in_its_position_is_refused() -> None:
     for action in (encoding.action_of("7g7f", Color.BLACK), encoding.action_of("5e5d", Color.BLACK)):
         buffer.add(start, action, -3.4, 0.0, 0.0, ended=False)
     buffer.close()
-    with pytest.raises(ValueError, match="an action that is not legal in its position"):
+    with pytest.raises(ValueError, match="an action that is illegal in its position"):
         agent.learn(buffer)

@@ -130,7 +130,7 @@ def test_all_checkpoints_make_a_curve(run: Path, keisei: Said, tmp_path: Path) -
     shutil.copytree(checkpoint_of(run, 1024), tmp_path / "alone")
     code, _, errors = keisei("evaluate", "alone", "--all", *where)
     assert code == 2
-    assert errors.endswith("--all: alone is a checkpoint outside of a run, expected a run\n")
+    assert errors.endswith("--all: alone is a checkpoint outside any run, expected a run\n")
 
 
 def test_options_reach_the_match(run: Path, keisei: Said, tmp_path: Path) -> None:
@@ -193,14 +193,14 @@ def no_database(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "no checkpoint at nowhere: expected a run or one of its checkpoints/"),
+        (["nowhere"], "no checkpoint at nowhere: expected latest, a run, RUN@best"),
         (["first@7"], "run runs/first has no checkpoint @7: expected best, latest or one of 1024, 2048"),
-        (["first", "--games", "3"], "3 games, expected an even number: each opening is played twice"),
+        (["first", "--games", "3"], "3 games, expected an even number, as each opening is played twice"),
         (["first", "--games", "0"], "--games"),
         (["first", "--against", "gredy"], "player 'gredy': not one of random, greedy, material, alphabeta-N"),
         (["first", "--against", "alphabeta-9"], "expected alphabeta-1 to alphabeta-6"),
-        (["first", "--sprt", "50"], "--sprt 50: expected two numbers, the first less: 0,50"),
-        (["first", "--sprt", "50,0"], "--sprt 50,0: expected two numbers, the first less: 0,50"),
+        (["first", "--sprt", "50"], "--sprt 50: expected two numbers, the smaller first: 0,50"),
+        (["first", "--sprt", "50,0"], "--sprt 50,0: expected two numbers, the smaller first: 0,50"),
         (["first", "--sprt", "a,b"], "--sprt a,b: expected two numbers"),
         (["first", "--openings", "missing.txt"], "missing.txt: No such file or directory"),
         (["first", "--openings", "bad.txt"], "bad.txt, line 2: bad sfen 'nonsense'"),
@@ -208,7 +208,7 @@ def no_database(run: Path) -> None:
         (["first", "--visits", "3", "--temperature", "1"], "visits and temperature are given, expected only"),
         (["first", "--seconds", "-1"], "seconds is -1, expected more than 0"),
         (["first", "--temperature", "nan"], "temperature"),
-        (["first", "--device", "cuda:77"], "given cuda:77, expected auto or a device that is here"),
+        (["first", "--device", "cuda:77"], "given cuda:77, expected auto or an available device"),
         (["first", "--against", "usi:engine"], "expected one of nodes, depth, byoyomi, movetime"),
         (["first", "--against", "greedy", "--against", "usi:/no/such/engine;depth=1"], "/no/such/engine"),
         (["first", "--out", "bad.txt"], "bad.txt"),
@@ -231,7 +231,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (damaged, "weights.safetensors is damaged, its SHA-256 is another"),
+        (damaged, "weights.safetensors is damaged, its SHA-256 does not match"),
         (no_database, "results.sqlite as a results store: file is not a database"),
     ],
 )
@@ -335,7 +335,7 @@ def test_killed_and_interrupted_it_ends_as_if_undisturbed(keisei: Said, tmp_path
     process.join(120)
     assert process.exitcode == 130
     errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
-    assert errors == "keisei: stopped; games that are over are kept, and the same command goes on\n"
+    assert errors == "keisei: stopped; finished games are kept, run the same command to continue\n"
     interrupted = games_in(tmp_path / "disturbed")
     assert {*killed} < {*interrupted}
     assert len(interrupted) < 140

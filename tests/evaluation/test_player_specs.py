@@ -169,7 +169,7 @@ def test_settings_change_the_play(first: Path) -> None:
         ("first@-1", "expected best, latest or one of"),
         ("unmarked@best", "has no best checkpoint"),
         ("empty", "run runs/empty has no checkpoint yet"),
-        ("runs/first/checkpoints/step_000000001024@best", "is a checkpoint itself, and has no @best"),
+        ("runs/first/checkpoints/step_000000001024@best", "is itself a checkpoint and has no @best"),
         ("first;", "'': expected visits=N, seconds=S or temperature=T, each once"),
         ("first;visits", "'visits': expected visits=N"),
         ("first;nodes=3", "'nodes=3': expected visits=N, seconds=S or temperature=T"),
@@ -213,7 +213,7 @@ def test_a_damaged_checkpoint_is_no_player(first: Path, tmp_path: Path) -> None:
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(PlayerError, match=r"weights\.safetensors is damaged, its SHA-256 is another$"):
+    with pytest.raises(PlayerError, match=r"weights\.safetensors is damaged, its SHA-256 does not match$"):
         make_player(str(run), seed=1)
     assert make_player(f"{run}@1024", seed=1).name == "damaged@1024"
     shutil.rmtree(checkpoint_of(run, 3072))

@@ -199,7 +199,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
 def test_an_extra_file_is_refused(tmp_path: Path, name: str) -> None:
     path = save_checkpoint(tmp_path, tiny())
     (path / name).touch()
-    assert f"{name} does not belong to it" in refused(path, name)
+    assert f"{name} does not belong there" in refused(path, name)
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "games.bin", "state.json", "manifest.json"])

@@ -30,7 +30,7 @@ def test_the_latest_is_the_run_that_saved_last(tmp_path: Path) -> None:
         find("latest", tmp_path / "nowhere")
     for name in ("b", "a", "c"):
         begin(tmp_path, name)
-    with pytest.raises(CheckpointError, match=r"has a checkpoint; runs without one: 3"):
+    with pytest.raises(CheckpointError, match=r"has a checkpoint \(3 without one\)"):
         find("latest", tmp_path)
     for time, name in enumerate(("b", "a")):
         save_checkpoint(tmp_path / name / "checkpoints", tiny(9 - time))
@@ -60,13 +60,13 @@ def test_a_checkpoint_is_named_after_an_at_sign(tmp_path: Path) -> None:
     for which, step in (("latest", 7), ("5", 5), ("3", 3)):
         for where in (f"fast@{which}", f"latest@{which}", f"{run}@{which}"):
             assert find(where, tmp_path) == Found(run, saved(run, step))
-    with pytest.raises(CheckpointError, match=r"fast has no best checkpoint: there is no .*best\.json$"):
+    with pytest.raises(CheckpointError, match=r"fast has no best checkpoint: .*best\.json does not exist$"):
         find("latest@best", tmp_path)
     mark_best(run / "checkpoints", 5, 1.0)
     assert find("latest@best", tmp_path) == find("fast@best", tmp_path) == Found(run, saved(run, 5))
     with pytest.raises(CheckpointError, match=r"no checkpoint @4: expected best, latest or one of 3, 5, 7$"):
         find("fast@4", tmp_path)
-    with pytest.raises(CheckpointError, match="is a checkpoint itself, and has no @best"):
+    with pytest.raises(CheckpointError, match="is itself a checkpoint and has no @best"):
         find(f"{saved(run, 3)}@best", tmp_path)
 
 
@@ -102,5 +102,5 @@ def test_what_is_no_run_is_not_found(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError) as refusal:
             find(where, tmp_path)
         assert str(refusal.value) == (
-            f"no checkpoint at {where}: expected a run or one of its checkpoints/, perhaps @best, or latest"
+            f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint's directory"
         )

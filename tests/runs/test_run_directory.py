@@ -75,7 +75,7 @@ def test_a_directory_that_holds_a_run_is_refused_and_left_alone(tmp_path: Path) 
     with pytest.raises(RunDirectoryError) as refusal:
         begin(tmp_path, "fast")
     assert str(refusal.value) == (
-        f"{tmp_path}/fast holds a run already; continue it with --resume latest or choose another run.name"
+        f"{tmp_path}/fast already holds a run; resume it with --resume latest or choose another run.name"
     )
     assert sorted(path for path in run.path.rglob("*")) == before
     assert json.loads(run.run_file.read_bytes())["resumed"] == []
@@ -93,7 +93,7 @@ def test_a_directory_with_something_else_is_refused_and_left_alone(tmp_path: Pat
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").touch()
     with pytest.raises(
-        RunDirectoryError, match=r"photos holds something else than a run; remove it or choose"
+        RunDirectoryError, match=r"photos holds something other than a run; remove it or choose"
     ):
         begin(tmp_path, "photos")
     assert os.listdir(tmp_path / "photos") == ["cat.png"]
@@ -127,7 +127,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     ]:
         with pytest.raises(RunDirectoryError) as refusal:
             begin(parent)
-        assert str(refusal.value).startswith(f"no run can be begun in {parent}: {words}")
+        assert str(refusal.value).startswith(f"cannot start a run in {parent}: {words}")
 
 
 def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
 def test_a_beginning_that_fails_leaves_no_half_run(tmp_path: Path) -> None:
     with files_no_longer_than(100), pytest.raises(RunDirectoryError) as refusal:  # run.json is longer
         begin(tmp_path, "fast")
-    assert str(refusal.value) == f"no run can be begun in {tmp_path}: File too large"
+    assert str(refusal.value) == f"cannot start a run in {tmp_path}: File too large"
     assert os.listdir(tmp_path) == []
 
 
@@ -168,7 +168,7 @@ def test_a_damaged_description_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_what_is_no_run_is_not_continued(tmp_path: Path) -> None:
-    with pytest.raises(RunDirectoryError, match=r"is no run: it has no run.json"):
+    with pytest.raises(RunDirectoryError, match=r"is not a run: it has no run.json"):
         resume(tmp_path)
     assert os.listdir(tmp_path) == []
 

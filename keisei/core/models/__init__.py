@@ -1,4 +1,4 @@
-"""Networks by name: `model_factory` builds what a config or a checkpoint asks for."""
+"""Networks by name: `model_factory` builds the one that a config or checkpoint asks for."""
 
 import torch
 
@@ -9,7 +9,7 @@ __all__ = ["ActorCriticResTower", "model_factory"]
 
 
 def model_factory(config: ModelConfig, *, seed: int = 0) -> ActorCriticResTower:
-    """Return a new network; the same seed gives the same weights. torch's own random state is left alone."""
+    """Return a new network; the same seed gives the same weights. torch's random state is left untouched."""
     checked = validated(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

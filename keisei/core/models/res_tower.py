@@ -1,8 +1,8 @@
-"""ActorCriticResTower: planes in, logits and a value out, both as the side to move sees them.
+"""ActorCriticResTower: planes in, logits and a value out, both from the mover's view.
 
-A residual tower with normalisation before each convolution. It is group normalisation, which looks at one
-position at a time: the network is the same function for any batch, when collecting as when learning. Batch
-normalisation is not, and then PPO's ratio of new to old probabilities starts away from 1.
+A residual tower with normalisation before each convolution. Group normalisation looks at one position at a
+time, so the network computes the same function for any batch, in collecting and in learning. With batch
+normalisation it would not, and PPO's ratio of new to old probabilities would not start at 1.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _LINEAR_HEAD_CHANNELS = 8
 
 
 class ResidualBlock(nn.Module):
-    """x + conv(relu(norm(conv(relu(norm(x)))))), with squeeze-and-excitation if wanted."""
+    """x + conv(relu(norm(conv(relu(norm(x)))))), with optional squeeze-and-excitation."""
 
     def __init__(self, channels: int, groups: int, se_ratio: float) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class ResidualBlock(nn.Module):
         nn.init.zeros_(self.conv2.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return [B, channels, 9, 9] for the same."""
+        """Return [B, channels, 9, 9] for an input of that shape."""
         y: Tensor = self.conv1(torch.relu(self.norm1(x)))
         y = self.conv2(torch.relu(self.norm2(y)))
         y = self.excitation(y)
@@ -37,7 +37,7 @@ class ResidualBlock(nn.Module):
 
 
 class SqueezeExcitation(nn.Module):
-    """Scale each channel by what all squares together say, between 0 and 2."""
+    """A scale from 0 to 2 for each channel, computed from its mean over the board."""
 
     def __init__(self, channels: int, ratio: float) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class SqueezeExcitation(nn.Module):
         self.excite = nn.Linear(hidden, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return [B, channels, 9, 9] for the same."""
+        """Return [B, channels, 9, 9] for an input of that shape."""
         scale = torch.sigmoid(self.excite(torch.relu(self.squeeze(x.mean((2, 3))))))
         return x * (2 * scale)[:, :, None, None]
 
@@ -79,7 +79,7 @@ class LinearPolicyHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """The mean and the maximum of each channel over the board, a hidden layer, tanh."""
+    """Mean and maximum of each channel over the board, a hidden layer, tanh."""
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class ValueHead(nn.Module):
 class ActorCriticResTower(nn.Module):
     """Stem, residual blocks, a policy head and a value head.
 
-    logit_of_action: int64 [13527], numpy: which of the policy's logits belongs to an action.
+    logit_of_action: int64 [13527], numpy: the index of each action's logit.
     """
 
     def __init__(self, config: ModelConfig) -> None:
