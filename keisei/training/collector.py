@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from keisei.config.schema import AppConfig
-from keisei.core.policy import NetworkPolicy
+from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import Played, SavedGames, SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
@@ -62,7 +62,7 @@ class Collector(Protocol):
 class SerialCollector:
     """A collector that plays in this process, between updates."""
 
-    def __init__(self, self_play: SelfPlay, agent: NetworkPolicy) -> None:
+    def __init__(self, self_play: SelfPlay, agent: PPOAgent) -> None:
         self._self_play = self_play
         self._agent = agent
 
@@ -107,7 +107,7 @@ class SerialCollector:
 
 def make_collector(
     config: AppConfig,
-    agent: NetworkPolicy,
+    agent: PPOAgent,
     saved_games: Sequence[SavedGames] | None = None,
     *,
     notice: Callable[[str], None] = lambda _: None,

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
 from keisei.core.numerics import Numerics
-from keisei.core.policy import NetworkPolicy
+from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SavedGames, SelfPlay, next_number
 from keisei.training.parallel.communication import WorkerCommunicator, WorkerSegment
@@ -61,7 +61,7 @@ class ParallelManager:
     def __init__(
         self,
         config: AppConfig,
-        agent: NetworkPolicy,
+        agent: PPOAgent,
         *,
         games: Sequence[SavedGames] | None = None,
         notice: Callable[[str], None] = say,
@@ -408,7 +408,7 @@ def _active(workers: Sequence[WorkerStatus]) -> int:
     return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
 
 
-def _workers_numerics(agent: NetworkPolicy) -> Numerics:
+def _workers_numerics(agent: PPOAgent) -> Numerics:
     """Return the numeric formats for the workers, which play on the CPU: the learner's if it is there too."""
     if agent.device.type == "cpu":
         return replace(agent.numerics, compiled=False)
