@@ -154,7 +154,7 @@ class SegmentOrders:
             self._taken = []
 
     def take(self, target_steps: int, oldest_version: int) -> int:
-        """Take waiting segments up to target_steps, dropping stale ones; return how many moves are missing."""
+        """Take waiting segments up to target_steps, dropping stale ones; return how many are missing."""
         while self._waiting and _moves(self._taken) < target_steps:
             one = self._waiting.popleft()
             if one.version < oldest_version:
