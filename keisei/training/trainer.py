@@ -119,7 +119,7 @@ def config_of(snapshot: Checkpoint) -> AppConfig:
     missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games_0"} - set(snapshot.blobs)
     if missing:
         raise CheckpointError(
-            f"the checkpoint of step {snapshot.step} cannot be trained on: {sorted(missing)} are missing"
+            f"the checkpoint of step {snapshot.step} cannot be resumed: {sorted(missing)} are missing"
         )
     return AppConfig.model_validate(snapshot.state["config"])
 

@@ -25,7 +25,7 @@ def number_of_workers(config: AppConfig) -> int:
 def resolved(config: AppConfig, device: torch.device) -> AppConfig:
     """Return the config with every `auto` setting of the workers resolved for this machine.
 
-    A GPU evaluates positions faster than all cores together, so with one the learner plays by itself.
+    A GPU evaluates positions faster than all cores together, so with one the learner plays the games itself.
     """
     parallel = config.training.parallel
     decided: dict[str, Any] = {
