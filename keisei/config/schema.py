@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from keisei.config.errors import CONTRADICTION, ConfigError, Contradiction, problems
+from keisei.config.config_errors import CONTRADICTION, ConfigError, Contradiction, problems
 from keisei.config.fields import kinds, rooms
 from keisei.config.older_names import translated
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory

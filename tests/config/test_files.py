@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.fields import as_text, room_of, settings, table
 from keisei.config.files import (
     SHIPPED,

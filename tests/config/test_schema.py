@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from keisei.config.errors import ConfigError, problems
+from keisei.config.config_errors import ConfigError, problems
 from keisei.config.fields import Setting, rooms, settings, table
 from keisei.config.schema import AppConfig, EnvConfig, Room, validated
 

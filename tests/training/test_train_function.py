@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.files import load_config
 from keisei.runs.checkpoint import checkpoint_steps
 from keisei.training import RunResult, Trainer, TrainingLoopManager, train
