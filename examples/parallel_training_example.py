@@ -1,7 +1,7 @@
-"""A training loop of your own over worker processes: python examples/parallel_training_example.py --workers 2
+"""Your own training loop over worker processes: python examples/parallel_training_example.py --workers 2
 
-Workers play, the agent learns, the workers get the new weights. Everything else, that is supervision, the way
-of the data and the count of the moves, is ParallelManager's.
+Workers play, the agent learns, the workers get the new weights. ParallelManager does the rest: supervision,
+transport and accounting.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from keisei.utils import load_config
 
 
 def main() -> None:
-    """Train for some updates and print what came of it."""
+    """Train for a few updates and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
-    parser.add_argument("--updates", type=int, default=10, help="updates to learn (default 10)")
+    parser.add_argument("--updates", type=int, default=10, help="updates (default 10)")
     parser.add_argument("--steps", type=int, default=2048, help="moves between two updates (default 2048)")
     arguments = parser.parse_args()
 
@@ -40,7 +40,7 @@ def main() -> None:
 
             buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
             buffer.add_batch(played)
-            # Between two minibatches the manager replaces workers that have died.
+            # Between two minibatches the manager replaces dead workers.
             metrics = agent.learn(
                 buffer, progress=update / arguments.updates, before_minibatch=manager.supervise
             )
@@ -56,5 +56,5 @@ def main() -> None:
             print(f"worker {worker.worker}: {worker.steps} moves, {worker.games} games, {worker.state}")
 
 
-if __name__ == "__main__":  # the workers load this file too
+if __name__ == "__main__":  # the workers import this file too
     main()

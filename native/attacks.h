@@ -14,7 +14,7 @@ enum Direction : uint8_t {
 constexpr Direction opposite(Direction d) { return Direction(d ^ 4); }
 constexpr Direction forward(Color c) { return c == BLACK ? NORTH : SOUTH; }
 
-// NO_SQUARE is a row of its own, and empty: whoever asks about a king that is not there need not ask whether it is.
+// NO_SQUARE has its own, empty row, so that lookups for a missing king need no special case.
 struct AttackTables {
     static constexpr int ROWS = SQUARES + 1;
     Bitboard square[ROWS];

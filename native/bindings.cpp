@@ -169,7 +169,7 @@ void bind_game(nb::module_& m) {
         .def_prop_ro("declaration", [](const Game& g) { return DECLARATION_NAMES[int(g.rules().declaration)]; },
                      "The declaration rule: '27', '24', 'try' or 'off'.")
         .def_prop_ro("kings", [](const Game& g) { return KINGS_NAMES[int(g.rules().kings)]; },
-                     "Who must have a king at the start: 'both', or 'defender', the side that is not to move there.")
+                     "Who must have a king at the start: 'both', or 'defender', the side not to move.")
         .def_prop_ro("history", [](const Game& g) {
             nb::list moves;
             for (int i = 0; i < g.moves_played(); ++i) moves.append(move_object(g.move(i)));

@@ -67,7 +67,7 @@ Kings to_kings(std::string_view name);
 nb::object max_moves_object(int max_moves);  // None if there is no limit
 nb::tuple outcome_tuple(const Outcome& outcome);
 
-// Refuses a position that lacks a king, naming the game.
+// Throws if a position lacks a king, naming the game.
 void need_both_kings(const std::string& name, const Position& position);
 
 inline bool python_is_ending() {

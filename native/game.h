@@ -29,7 +29,7 @@ constexpr int UNLIMITED = MAX_MOVE_NUMBER - 1;
 struct Rules {
     int max_moves = 512;  // a draw when this many moves have been played, counted from move number 1
     Declaration declaration = Declaration::POINTS_27;
-    Kings kings = Kings::BOTH;  // what the start was asked for; nothing in the game depends on it
+    Kings kings = Kings::BOTH;  // what the start required; nothing in the game depends on it
 };
 
 class Game {

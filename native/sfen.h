@@ -15,11 +15,11 @@ inline constexpr std::string_view START_SFEN = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/
 Result<Position> parse_sfen(std::string_view text, Kings kings = Kings::BOTH);
 std::string to_sfen(const Position& pos);
 
-// What is against the rules in a position that was set up; nothing if a game could go on from it. Kings beyond one
-// for each side and pieces beyond a set's are found here: the generator relies on it.
+// Which rule a position that was set up breaks; nothing if a game could continue from it. The generator relies on the
+// limits checked here: one king per side and no more pieces than a full set.
 std::optional<std::string> broken_rule(const Position& pos, Kings kings = Kings::BOTH);
 
-// Which side does not have just one king, for those who need both.
+// Which side does not have exactly one king, for callers that need both.
 std::optional<std::string> missing_king(const Position& pos);
 
 // 7g7f, 8h2b+, P*5e. Checks only the syntax, not whether the move is legal.

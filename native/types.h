@@ -40,7 +40,7 @@ constexpr PieceType type_of(Piece p) { return PieceType(p & 15); }
 // Squares run down the files, from Black's right: 1a = 0, 1b = 1, …, 2a = 9, …, 9i = 80.
 using Square = uint8_t;
 constexpr int SQUARES = 81;
-constexpr Square NO_SQUARE = 81;  // where the king of a side stands that has none: beyond the board, and attacked by nothing
+constexpr Square NO_SQUARE = 81;  // the king square of a side without a king: off the board, attacked by nothing
 constexpr Square make_square(int file, int rank) { return Square(file * 9 + rank); }  // both from 0
 constexpr int file_of(Square s) { return s / 9; }
 constexpr int rank_of(Square s) { return s % 9; }

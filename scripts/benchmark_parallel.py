@@ -1,15 +1,15 @@
-"""How fast workers collect experience: python scripts/benchmark_parallel.py --workers 1,2,4,8
+"""Measure how fast workers collect experience: python scripts/benchmark_parallel.py --workers 1,2,4,8
 
-Everybody plays with the same network, an untrained one, and all take turns, a segment each time, so that load
-on the machine hits all of them. The medians of the rounds are printed, and the medians of the ratios within a
-round. The picture goes to benchmark_parallel.png.
+All contestants play with the same untrained network and take turns, one segment at a time, so that load on
+the machine affects them equally. Prints the medians over the rounds, and the medians of the ratios within a
+round. The plot goes to benchmark_parallel.png.
 
 one game: serial collection, one game at a time. serial: many games side by side in one process, with one
-    thread and with one for each core. N workers: as many games side by side in each of N processes.
+    thread and with one per core. N workers: the same number of games side by side in each of N processes.
 efficiency: steps/s divided by those of one worker and by the number of workers, or of cores if fewer.
-overhead: the share of all CPU time that goes into transport and bookkeeping: in the workers reading weights
-    and messages, counting, checksums and sending, and everything that the learner does.
-end to end: collecting and learning in turns, as in training, an update of 4,096 moves each time.
+overhead: share of all CPU time spent on transport and bookkeeping: in the workers reading weights and
+    messages, counting, checksums and sending; in the learner everything.
+end to end: collecting and learning in turns, as in training, 4,096 moves per update.
 """
 
 import argparse
@@ -38,7 +38,7 @@ EPOCH = 4096
 
 @dataclass(frozen=True)
 class Turn:
-    """What one turn of a contestant showed; the fields from memory_bytes on are of workers only."""
+    """The measurements of one contestant's turn; fields from overhead_seconds on are for workers only."""
 
     steps: int
     seconds: float
@@ -58,7 +58,7 @@ Contestant = Callable[[], Turn]
 
 
 def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppConfig:
-    """Return the config of the network and sizes asked for."""
+    """Return the config for the requested network and sizes."""
     blocks, channels = (int(part) for part in arguments.network.split("x"))
     parallel = {"enabled": True, "num_workers": workers, "episodes_per_worker": arguments.games}
     return AppConfig.model_validate(
@@ -92,14 +92,14 @@ def serial(arguments: argparse.Namespace, games: int, threads: int) -> Contestan
 
 
 def parallel(arguments: argparse.Namespace, workers: int, stack: ExitStack) -> Contestant:
-    """Return a contestant that lets workers play."""
+    """Return a contestant that plays in workers."""
     epoch = workers * arguments.games * arguments.steps
     config = config_of(arguments, workers, epoch)
     agent = PPOAgent(config)
     manager = stack.enter_context(ParallelManager(config, agent))
 
     def turn() -> Turn:
-        agent.version += 1  # the same weights once more, so that the broadcast is part of it
+        agent.version += 1  # the same weights again, so that the broadcast is measured too
         before = _worker_times(manager)
         start, cpu = time.perf_counter(), time.process_time()
         manager.synchronize_models()
@@ -124,7 +124,7 @@ def parallel(arguments: argparse.Namespace, workers: int, stack: ExitStack) -> C
 
 
 def _worker_times(manager: ParallelManager) -> tuple[float, float]:
-    """Return the CPU seconds of all workers, and of these the seconds of transport."""
+    """Return the CPU seconds of all workers, and the part spent on transport."""
     ticks = 0
     for worker in manager.workers:
         fields = Path(f"/proc/{worker.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -135,7 +135,7 @@ def _worker_times(manager: ParallelManager) -> tuple[float, float]:
 
 def training(arguments: argparse.Namespace, workers: int, threads: int, stack: ExitStack) -> Contestant:
     """Return a contestant that collects and learns; 0 workers is this process alone."""
-    games = max(1, arguments.games // max(1, workers))  # as many in all, for the same kind of updates
+    games = max(1, arguments.games // max(1, workers))  # the same total, for the same kind of updates
     arguments = argparse.Namespace(**{**vars(arguments), "games": games if workers else arguments.games})
     config = config_of(arguments, max(1, workers), EPOCH)
     trainer = Trainer(config, torch.device("cpu"))
@@ -159,7 +159,7 @@ def training(arguments: argparse.Namespace, workers: int, threads: int, stack: E
 
 
 def tournament(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[Turn]]:
-    """Let all take turns."""
+    """Run all contestants in turns."""
     turns: dict[str, list[Turn]] = {name: [] for name in contestants}
     for number in range(rounds):
         for name, run in contestants.items():
@@ -169,7 +169,7 @@ def tournament(contestants: dict[str, Contestant], rounds: int) -> dict[str, lis
 
 
 def ratio(turns: dict[str, list[Turn]], one: str, other: str) -> float:
-    """Return how many times as fast one is as another, by the median of the rounds."""
+    """Return how many times as fast one is as the other: the median over the rounds."""
     return statistics.median(
         first.speed / second.speed for first, second in zip(turns[one], turns[other], strict=True)
     )
@@ -181,7 +181,7 @@ def median(turns: Sequence[Turn], figure: Callable[[Turn], float]) -> float:
 
 
 def print_collecting(turns: dict[str, list[Turn]], counts: Sequence[int]) -> None:
-    """Print the table of collecting."""
+    """Print the table for collecting."""
     one_game, vectorised, *_ = turns
     first = f"{counts[0]} workers"
     print(
@@ -210,7 +210,7 @@ def print_collecting(turns: dict[str, list[Turn]], counts: Sequence[int]) -> Non
 
 
 def print_training(turns: dict[str, list[Turn]]) -> None:
-    """Print the table of training end to end."""
+    """Print the table for training end to end."""
     first = next(iter(turns))
     print(f"\n{'end to end':22s}{'steps/s':>9s}{'× the first':>13s}")
     for name, own in turns.items():
@@ -219,7 +219,7 @@ def print_training(turns: dict[str, list[Turn]]) -> None:
 
 def plot(turns: dict[str, list[Turn]], counts: Sequence[int], title: str, path: Path) -> None:
     """Draw speed, efficiency and memory over the number of workers."""
-    import matplotlib.pyplot as plt  # here: nobody else needs it
+    import matplotlib.pyplot as plt  # imported here because only the plot needs it
 
     speeds = [median(turns[f"{count} workers"], lambda turn: turn.speed) for count in counts]
     memory = [median(turns[f"{count} workers"], lambda turn: turn.memory_bytes) / 1e6 for count in counts]
@@ -240,7 +240,7 @@ def plot(turns: dict[str, list[Turn]], counts: Sequence[int], title: str, path: 
 
 
 def parsed() -> argparse.Namespace:
-    """Return the command line."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -249,7 +249,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--network", default="3x32", help="blocks x channels (default 3x32)")
     parser.add_argument("--games", type=int, default=64, help="games side by side in a process (default 64)")
     parser.add_argument("--steps", type=int, default=64, help="moves of each game in a turn (default 64)")
-    parser.add_argument("--plot", type=Path, default=Path("benchmark_parallel.png"), help="the picture")
+    parser.add_argument("--plot", type=Path, default=Path("benchmark_parallel.png"), help="the plot file")
     arguments = parser.parse_args()
     try:
         arguments.workers = sorted({int(count) for count in arguments.workers.split(",")})
@@ -259,12 +259,12 @@ def parsed() -> argparse.Namespace:
         if EPOCH % arguments.games:
             parser.error(f"--games is {arguments.games}, expected a number that divides {EPOCH}")
     except ValueError:
-        parser.error("expected numbers from 1 on: --workers 1,2 --network 3x32 --games 64 --steps 64")
+        parser.error("expected numbers from 1 up: --workers 1,2 --network 3x32 --games 64 --steps 64")
     return arguments
 
 
 def main() -> None:
-    """Print the tables and draw the picture."""
+    """Print the tables and draw the plot."""
     arguments = parsed()
     keep_freed_memory()  # as `keisei train` does
     many = cores()

@@ -1,7 +1,7 @@
-"""Draw what the console of a run looked like at a step: python scripts/draw_console.py RUN docs/console.svg
+"""Draw a run's console as it looked at some step: python scripts/draw_console.py RUN docs/console.svg
 
-RUN is a directory with metrics.jsonl and a checkpoint, from which the board is taken. The picture is that of
-a terminal of 120 columns and 40 rows.
+RUN is a directory with metrics.jsonl and a checkpoint, which supplies the board. The terminal has 120 columns
+and 40 rows.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 120, 40
 
 
 def workers_in(row: Mapping[str, float]) -> list[WorkerStatus]:
-    """Return the workers that an update's metrics tell of; what they were doing then is not in there."""
+    """Return the workers in an update's metrics, all as "playing": their state is not recorded."""
     found: list[WorkerStatus] = []
     while f"worker_{len(found)}/steps" in row:
         prefix = f"worker_{len(found)}/"
@@ -56,7 +56,7 @@ def main() -> None:
     )
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--at", type=float, default=0.6, help="this share of the run is done (default 0.6)")
+    parser.add_argument("--at", type=float, default=0.6, help="share of the run that is done (default 0.6)")
     arguments = parser.parse_args()
     run: Path = arguments.run
 
@@ -84,7 +84,7 @@ def main() -> None:
     )
     console.print(draw(progress, board, notices, WIDTH, HEIGHT))
     svg = console.export_svg(title="keisei train", unique_id="t")
-    # Without the fonts, which would be fetched from elsewhere, and the comment.
+    # Remove the comment and the fonts, which would be fetched from the network.
     svg = re.sub(r"@font-face\s*\{.*?\}|<!--.*?-->", "", svg, flags=re.DOTALL)
     arguments.out.write_text(svg.replace("Fira Code", "DejaVu Sans Mono"), encoding="utf-8")
 

@@ -1,12 +1,12 @@
 """python scripts/fuzz_readers.py --seconds 120 --seed 1
 
-Throws broken SFEN, USI moves, CSA, KIF and USI position lines at the readers. In: nothing; the corpus is made
-here from seeded random games. Out: a line of figures per target and exit code 0, or the first failure with
-its shrunk input and exit code 1. A reader may raise NotationError or RulesError and nothing else, and what it
-accepts must behave: it can be written and read again, and a refused move leaves the game as it was.
+Throws broken SFEN, USI moves, CSA, KIF and USI position lines at the readers. The corpus is generated from
+seeded random games. Output: a line of figures per target and exit code 0, or the first failure with its
+shrunk input and exit code 1. A reader may raise only NotationError or RulesError, and what it accepts must be
+sound: it can be written and read again, and a refused move leaves the game unchanged.
 
-An input depends on seed, target and iteration alone; the clock only decides when to stop. The fuzzing is done
-in a child process, so that a crash or an endless loop in native code is reported with its input as well.
+An input depends only on seed, target and iteration; the clock only decides when to stop. The fuzzing runs in
+a child process, so that a crash or an endless loop in native code is reported with its input too.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from keisei.shogi import START_SFEN, Move, NotationError, RulesError, ShogiGame,
 from keisei.shogi.outcome import Color, Outcome, Reason
 
 INPUT_SECONDS = 2.0  # for reading one input, and again for checking what was read
-NATIVE_SECONDS = 6.0  # native code that does not return is ended after this
+NATIVE_SECONDS = 6.0  # native code that does not return is killed after this
 SHRINK_SECONDS = 5.0
 MAX_LENGTH = 100_000
 SHOWN_LENGTH = 3000
@@ -88,7 +88,7 @@ class Input(NamedTuple):
 
     @property
     def data(self) -> str | bytes:
-        """The value that the reader sees."""
+        """The value passed to the reader."""
         return self.text.encode("latin-1", "replace") if self.is_bytes else self.text
 
 
@@ -106,7 +106,7 @@ class Target:
     slowest: tuple[float, int] = (0.0, 0)  # seconds, iteration
 
     def figures(self) -> str:
-        """Return one line for the end of the run."""
+        """Return the summary line."""
         share = self.counts["accepted"] / max(self.tried, 1)
         errors = f"notation errors {self.counts['NotationError']}, rules errors {self.counts['RulesError']}"
         slowest = f"slowest {1000 * self.slowest[0]:.1f} ms (iteration {self.slowest[1]})"
@@ -118,14 +118,14 @@ class Target:
 
 
 def expect(truth: bool, what: str) -> None:
-    """Raise AssertionError unless it is true, under python -O too."""
+    """Raise AssertionError unless truth holds, even under python -O."""
     if not truth:
         raise AssertionError(what)
 
 
 @contextmanager
 def once_accepted() -> Iterator[None]:
-    """What was accepted may not be refused later; the checks have a time limit of their own."""
+    """Fail if something accepted is refused later; the checks have their own time limit."""
     signal.setitimer(signal.ITIMER_REAL, INPUT_SECONDS)
     try:
         yield
@@ -134,7 +134,7 @@ def once_accepted() -> Iterator[None]:
 
 
 def check_sfen(text: str) -> None:
-    """The game's own SFEN gives the same game; a mate problem may lack a king, and is played a little."""
+    """Check that a game's SFEN gives the same game; a mate problem may lack a king and is played a bit."""
     problem = ShogiGame(text, kings="defender")
     with once_accepted():
         expect(ShogiGame(problem.sfen(), kings="defender").sfen() == problem.sfen(), "another problem")
@@ -150,7 +150,7 @@ def check_sfen(text: str) -> None:
 
 
 def check_move(games: list[tuple[ShogiGame, tuple[object, ...]]], text: str) -> None:
-    """A move is played where it is legal, and nowhere else does trying it change the game."""
+    """Check that a move is played where it is legal, and that trying it elsewhere changes nothing."""
     refusal: NotationError | None = None
     try:
         expect(str(Move.from_usi(text)) == text, "the move has another text")
@@ -178,7 +178,7 @@ def check_move(games: list[tuple[ShogiGame, tuple[object, ...]]], text: str) -> 
 
 
 def state(game: ShogiGame) -> tuple[object, ...]:
-    """All that a refused move may not change."""
+    """Return everything that a refused move must not change."""
     return game.sfen(), game.key, game.history, game.outcome(), game.legal_moves()
 
 
@@ -191,7 +191,7 @@ KEPT = ("moves", "sfen", "outcome", "seconds", "comments")
 
 
 def check_records(name: str, data: str | bytes) -> None:
-    """A record survives its own format, and its moves survive every format."""
+    """Check that a record survives its own format, and its moves every format."""
     for record in records.read_csa_games(data) if name == "csa" else [FORMATS[name][1](data)]:
         with once_accepted():
             expect(tuple(record.game().history) == record.moves, "the game has other moves")
@@ -217,7 +217,7 @@ def random_game(rng: random.Random, sfen: str, moves: int) -> ShogiGame:
 
 
 def make_records(rng: random.Random) -> list[records.GameRecord]:
-    """Make records with all endings, of even games, handicaps and middle positions."""
+    """Make records with all endings, from even games, handicaps and middle-game positions."""
     starts = [START_SFEN, *HANDICAPS, *(random_game(rng, START_SFEN, n).sfen() for n in (20, 60, 150))]
     games = [random_game(rng, start, rng.choice((0, 1, 5, 20, 60))) for start in starts * 6]
     words = ["短評", "good, / move", "", "'*", "+7776FU", "1 投了"]
@@ -242,7 +242,7 @@ def make_records(rng: random.Random) -> list[records.GameRecord]:
 
 
 def make_targets(seed: int) -> list[Target]:
-    """Make the five targets; the same seed makes the same corpus."""
+    """Make the five targets; the same seed gives the same corpus."""
     rng = random.Random(seed)
     made = make_records(rng)
     games = [random_game(rng, START_SFEN, n) for n in (0, 1, 30, 80, 200)] + [r.game() for r in made[:8]]
@@ -277,7 +277,7 @@ def change_number(rng: random.Random, text: str) -> str:
 
 
 def edit_lines(rng: random.Random, text: str, token: str) -> str:
-    """Drop, repeat, swap or replace lines, the ending more often; words, where there is one line."""
+    """Drop, repeat, swap or replace lines, more often near the end; in a single line, words."""
     separator = "\n" if "\n" in text else " "
     lines = text.split(separator)
     start = rng.randrange(len(lines)) if rng.random() < 0.8 else max(0, len(lines) - 2)
@@ -293,7 +293,7 @@ def mutate(rng: random.Random, text: str, tokens: list[str], other: str) -> str:
     end = min(len(text), start + rng.choice((1, 1, 2, 3, 8, 100)))
     token = rng.choice(tokens if rng.random() < 0.8 else ODD)
     match rng.choices(range(8), (20, 15, 15, 20, 5, 25, 1, 15))[0]:
-        case 0:  # another character: one bit flipped, one of this text, or an odd one
+        case 0:  # another character: one bit flipped, one from this text, or an odd one
             flipped = chr(ord(text[start]) ^ 1 << rng.randrange(7)) if start < len(text) else ""
             new = rng.choice((flipped, rng.choice(text or " "), rng.choice(ODD)))
             return text[:start] + new + text[start + 1 :]
@@ -323,7 +323,7 @@ def as_bytes(rng: random.Random, text: str) -> str:
 
 
 def make_input(target: Target, seed: int, iteration: int) -> Input:
-    """Make an input from the corpus by up to six changes, for bytes before or after they are encoded."""
+    """Make an input from the corpus with up to six changes, for bytes before or after encoding."""
     rng = random.Random(f"{seed} {target.name} {iteration}")
     text = rng.choice(target.nasty if rng.random() < 0.03 else target.corpus)
     is_bytes = target.name in ("csa", "kif") and rng.random() < 0.5
@@ -340,7 +340,7 @@ def make_input(target: Target, seed: int, iteration: int) -> Input:
 
 
 def too_slow(_signal: int, _frame: FrameType | None) -> None:
-    """End an input that takes too long."""
+    """Abort an input that takes too long."""
     raise TimeoutError(f"no answer within {INPUT_SECONDS} s")
 
 
@@ -358,7 +358,7 @@ def attempt(target: Target, given: Input) -> Exception | None:
 
 
 def shrink(target: Target, given: Input, failure: Exception) -> Input:
-    """Delete what the failure does not need, larger parts first, within a few seconds."""
+    """Delete what the failure does not need, largest parts first, within a few seconds."""
     deadline = time.monotonic() + SHRINK_SECONDS
     size = len(given.text)
     while size := size // 2:
@@ -375,7 +375,7 @@ def shrink(target: Target, given: Input, failure: Exception) -> Input:
 
 
 def report(target: Target, seed: int, iteration: int, given: Input, why: str) -> None:
-    """Print a failure with all that is needed to see it again."""
+    """Print a failure with all that is needed to reproduce it."""
     text = repr(given.data)
     if len(text) > SHOWN_LENGTH:
         text = f"{text[: SHOWN_LENGTH // 2]} … {text[-SHOWN_LENGTH // 2 :]} (length {len(given.text)})"
@@ -396,13 +396,13 @@ def try_next(target: Target, seed: int) -> None:
     if error is None or isinstance(error, NotationError | RulesError):
         target.counts[type(error).__name__ if error else "accepted"] += 1
         return
-    why = "".join(traceback.format_exception(error))  # of the whole input, not of the shrunk one
+    why = "".join(traceback.format_exception(error))  # from the whole input, not the shrunk one
     report(target, seed, iteration, shrink(target, given, error), why)
     sys.exit(FOUND)
 
 
 def fuzz(targets: list[Target], seed: int, seconds: float, current: Any) -> None:
-    """Try inputs in a fixed order until the time is over; the child's work, which it notes in `current`."""
+    """Try inputs in a fixed order until the time is up, noting each in `current`; runs in the child."""
     signal.signal(signal.SIGALRM, too_slow)
     faulthandler.enable()
     begun = told = time.monotonic()
@@ -414,7 +414,7 @@ def fuzz(targets: list[Target], seed: int, seconds: float, current: Any) -> None
             print(f"{now - begun:.0f} s: {tried}", file=sys.stderr, flush=True)
         for index, target in enumerate(targets):
             for _ in range(ROUND[target.name]):
-                if time.monotonic() > armed + 1:  # arming starts a thread: too dear for every input
+                if time.monotonic() > armed + 1:  # arming starts a thread: too costly for every input
                     armed = time.monotonic()
                     faulthandler.dump_traceback_later(NATIVE_SECONDS, exit=True)
                 current[:] = index, target.tried
@@ -424,14 +424,14 @@ def fuzz(targets: list[Target], seed: int, seconds: float, current: Any) -> None
 
 
 def main() -> int:
-    """Fuzz in a child and tell how it ended."""
+    """Fuzz in a child and report how it ended."""
     parser = argparse.ArgumentParser(description="Fuzz the readers of SFEN, moves and records.")
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", choices=list(ROUND), help="fuzz only this one")
     options = parser.parse_args()
     targets = [t for t in make_targets(options.seed) if options.target in (None, t.name)]
-    processes = multiprocessing.get_context("fork")  # games are not made twice
+    processes = multiprocessing.get_context("fork")  # so that the games are not made twice
     current = processes.RawArray(ctypes.c_int64, 2)  # index of the target, iteration
     child = processes.Process(target=fuzz, args=(targets, options.seed, options.seconds, current))
     child.start()

@@ -1,11 +1,11 @@
 """python scripts/test_parallel_stability.py --duration 3600 --workers 4 --faults-per-minute 15 --seed 1
 
-A soak with faults: trains with worker processes for so many seconds, while workers are killed, stopped, made
-to raise, to hang and to dawdle, by a schedule that depends on the seed alone. All the time it is checked that
-nothing is lost, torn or played twice, that who is hit is replaced in time and nobody else is, and that
-memory, open files and threads do not grow; in the end, that nothing is left. A breach is one line that names
-it and exit code 1. With --lag 1 the workers play on while the learner learns. For Linux: it needs
-/proc and pidfd.
+A soak test with faults: trains with worker processes for DURATION seconds, while workers are killed, stopped,
+made to raise, hang and dawdle, on a schedule that depends only on the seed. Throughout, it checks that
+nothing is lost, torn or played twice, that workers hit are replaced in time and no others are, and that
+memory, open files and threads do not grow; at the end, that nothing is left behind. A breach is reported in
+one line, with exit code 1. With --lag 1 the workers keep playing while the learner learns. Linux only: it
+needs /proc and pidfd.
 """
 
 import argparse
@@ -49,20 +49,20 @@ from keisei.training.parallel.self_play_worker import SelfPlayWorker
 from keisei.training.parallel.supervised_worker import Supervision, resident_bytes
 from keisei.training.parallel.worker_status import WorkerStatus
 
-GAMES, MOVES = 8, 32  # of each worker in a segment
+GAMES, MOVES = 8, 32  # per worker in a segment
 TIMEOUT_SECONDS = 2.0  # worker_timeout, short, so that many workers can hang in a minute
 SLOW_SECONDS, SLOW_STEP_SECONDS = 3.0, 0.25  # how long, and how slow: far from TIMEOUT_SECONDS
-DEATH_SECONDS = 1.0  # 95 % of those that died are replaced in this, counted from the fault
-HANG_SECONDS = TIMEOUT_SECONDS + 3.0  # and of those that hang in this
+DEATH_SECONDS = 1.0  # 95 % of dead workers must be replaced within this time of the fault
+HANG_SECONDS = TIMEOUT_SECONDS + 3.0  # the same for hung workers
 STALL_SECONDS = TIMEOUT_SECONDS + 20.0  # nothing may take longer than this
-FIRST_FAULT_SECONDS, QUIET_SECONDS = 2.0, HANG_SECONDS + 1.0  # no faults at the beginning and at the end
-WARM_UP_SHARE, WARM_UP_SECONDS = 0.25, 60.0  # the smaller of these is not looked at for growth
+FIRST_FAULT_SECONDS, QUIET_SECONDS = 2.0, HANG_SECONDS + 1.0  # no faults at the start and at the end
+WARM_UP_SHARE, WARM_UP_SECONDS = 0.25, 60.0  # the shorter of these is excluded when measuring growth
 SAMPLE_SECONDS = 0.5
-LEAST_UPDATES = 30  # for growth to be seen, also on a busy machine
-GROWTH_BYTES = 24e6  # that a line through the samples may rise; a process's memory goes up and down by less
+LEAST_UPDATES = 30  # enough to see growth, even on a busy machine
+GROWTH_BYTES = 24e6  # allowed rise of a line through the samples; normal fluctuation is smaller
 
-# Far beyond the default of 5 restarts in 10 minutes, after which a worker is given up: here faults are made
-# all the time, and all workers are to stay.
+# Far beyond the default of 5 restarts in 10 minutes, after which a worker is given up: here faults are
+# injected all the time, and all workers must stay.
 SUPERVISION = Supervision(restarts=1_000_000)
 
 SIGNALS = {
@@ -79,17 +79,17 @@ RUNNING = ("playing", "waiting", "paused")
 
 
 class Breach(Exception):  # noqa: N818  (a finding)
-    """Something that may never be."""
+    """Something that must never happen."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
 
 
 class Fault(NamedTuple):
-    """What is done to a worker, and when, in seconds from the beginning."""
+    """What is done to a worker, and when, in seconds from the start."""
 
     seconds: float
-    worker: int  # the first of all, if it is done to all
+    worker: int  # ignored if all workers are hit
     kind: str
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Fault(NamedTuple):
 
 
 def make_schedule(seed: int, duration: float, workers: int, faults_per_minute: float) -> list[Fault]:
-    """Return the faults in their order; each kind comes once before one comes again."""
+    """Return the faults in order; each kind occurs once before any occurs again."""
     chance = random.Random(seed)
     count = round(duration * faults_per_minute / 60)
     time_for_faults = max(0.0, duration - FIRST_FAULT_SECONDS - QUIET_SECONDS)
@@ -112,8 +112,8 @@ def make_schedule(seed: int, duration: float, workers: int, faults_per_minute: f
 class FaultyWorker(SelfPlayWorker):
     """A worker that raises, hangs or dawdles in its game loop when it gets a signal.
 
-    began_file: float64 [workers], where it writes when it begins to. That is at its next move, and while the
-    learner waits for others there may be none.
+    began_file: float64 [workers], where it records the time. The fault begins at its next move, which may be
+    late if the learner is waiting for other workers.
     """
 
     def __init__(
@@ -134,12 +134,12 @@ class FaultyWorker(SelfPlayWorker):
             self._fault = "raise" if signum == SIGNALS["raise"] else "hang"
 
     def before_step(self) -> None:
-        """Do what the signal said, in the middle of a segment."""
+        """Do what the signal requested, in the middle of a segment."""
         super().before_step()
         if self._fault:
             self._began[self.end.worker] = time.monotonic()
         if self._fault == "raise":
-            raise RuntimeError("an exception in the game loop, made by the soak")
+            raise RuntimeError("an exception in the game loop, injected by the soak")
         while self._fault == "hang":
             time.sleep(1)
         if time.monotonic() < self._slow_until:
@@ -148,17 +148,17 @@ class FaultyWorker(SelfPlayWorker):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A fault that was done to a process."""
+    """A fault injected into a process."""
 
     at: float
     kind: str
 
 
 class Injector(threading.Thread):
-    """Carries out the schedule, whatever the learner is doing at that moment.
+    """A thread that carries out the schedule, whatever the learner is doing.
 
-    A fault waits until the processes that it is for are there. `aim` tells it of a process; one that was hit
-    is forgotten, so that none is hit twice.
+    A fault waits until its target processes are running. `aim` adds a process; one that was hit is dropped,
+    so that none is hit twice.
     """
 
     def __init__(self, schedule: Sequence[Fault], workers: int) -> None:
@@ -171,20 +171,20 @@ class Injector(threading.Thread):
         self._over = False
 
     def aim(self, worker: int, incarnation: int, pid: int) -> None:
-        """Tell of a process that is ready."""
+        """Add a process that is ready."""
         with self._changed:
             self._forget(worker)
-            # Not a pid, which could by now be another's.
+            # Not a pid, which may have been reused by now.
             self._targets[worker] = incarnation, os.pidfd_open(pid)
             self._changed.notify()
 
     def hits(self) -> dict[tuple[int, int], Hit]:
-        """Return the faults that end a process, by worker and incarnation."""
+        """Return the faults that ended a process, by worker and incarnation."""
         with self._changed:
             return dict(self._hits)
 
     def end(self) -> None:
-        """Do nothing more."""
+        """Stop injecting faults."""
         with self._changed:
             self._over = True
             self._changed.notify()
@@ -193,7 +193,7 @@ class Injector(threading.Thread):
             self._forget(worker)
 
     def run(self) -> None:
-        """Do one fault after the other."""
+        """Inject one fault after another."""
         began = time.monotonic()
         with self._changed:
             for fault in self._schedule:
@@ -223,10 +223,10 @@ class Injector(threading.Thread):
 
 
 class Replacements:
-    """Sees every process that comes: it must be for one that was hit, and soon.
+    """A monitor of new processes: each must replace one that was hit, and soon.
 
-    began_file: see FaultyWorker. early: of those that were hit before they had delivered anything; there the
-    manager waits longer on purpose.
+    began_file: see FaultyWorker. early: those hit before they had delivered anything, for which the manager
+    deliberately waits longer.
     """
 
     def __init__(self, injector: Injector, workers: int, began_file: Path, patience: float) -> None:
@@ -235,14 +235,14 @@ class Replacements:
         self._injector = injector
         self._began = np.memmap(began_file, np.float64, "w+", shape=(workers,))
         self._delivered = [-1] * workers  # the incarnation of the last segment
-        self._seen = [-1] * workers  # the incarnation that was ready last
+        self._seen = [-1] * workers  # the last incarnation seen ready
 
     def delivered(self, one: WorkerSegment) -> None:
-        """Note that a process has delivered something."""
+        """Record that a process has delivered something."""
         self._delivered[one.worker] = one.incarnation
 
     def look(self, workers: Sequence[WorkerStatus]) -> None:
-        """Look for processes that are ready since the last time, and for those that should be."""
+        """Check for processes that became ready since the last call, and for those that should have."""
         hits, now = self._injector.hits(), time.monotonic()
         for status in workers:
             if status.state in RUNNING and status.incarnation > self._seen[status.worker]:
@@ -250,7 +250,7 @@ class Replacements:
         for (worker, incarnation), hit in hits.items():
             if incarnation == self._seen[worker] and now - hit.at > self._patience * STALL_SECONDS:
                 raise Breach(
-                    "replacement", f"worker {worker} is not replaced {now - hit.at:.1f} s after {hit.kind}"
+                    "replacement", f"worker {worker} not replaced {now - hit.at:.1f} s after {hit.kind}"
                 )
 
     def _came(self, status: WorkerStatus, hits: Mapping[tuple[int, int], Hit], now: float) -> None:
@@ -260,7 +260,7 @@ class Replacements:
             if (worker, incarnation) not in hits:
                 error = status.last_error.strip().rpartition("\n")[2]
                 raise Breach(
-                    "restart", f"worker {worker}'s process {incarnation} was replaced, and not hit; {error}"
+                    "restart", f"worker {worker}'s process {incarnation} was replaced but not hit; {error}"
                 )
         if before >= 0:
             hit = hits[worker, before]
@@ -269,15 +269,15 @@ class Replacements:
             self.seconds[what].append(now - max(hit.at, float(self._began[worker])))
         self._seen[worker] = status.incarnation
         assert status.pid is not None
-        with suppress(ProcessLookupError):  # gone already, and not by a fault: its successor will tell
+        with suppress(ProcessLookupError):  # gone already, not by a fault: caught when its successor appears
             self._injector.aim(worker, status.incarnation, status.pid)
 
     def are_complete(self) -> bool:
-        """Tell whether every process that was hit has been replaced."""
+        """Return whether every process that was hit has been replaced."""
         return all(self._seen[worker] > incarnation for worker, incarnation in self._injector.hits())
 
     def check(self) -> None:
-        """Raise Breach if too many took too long."""
+        """Raise Breach if too many replacements took too long."""
         for what, usual in (("death", DEATH_SECONDS), ("hang", HANG_SECONDS)):
             slowest, limit = percentile(self.seconds[what], 95), self._patience * usual
             if slowest >= limit:
@@ -285,18 +285,18 @@ class Replacements:
 
 
 class Stream:
-    """What has come from one worker so far, to which the next segment must fit."""
+    """The segments from one worker so far, which the next segment must continue."""
 
     def __init__(self, worker: int, workers: int) -> None:
         self._worker, self._stride = worker, workers * GAMES
         self._record = (-1, -1)  # incarnation, sequence
         self._version = -1
         self._after = b""
-        self.may_skip = True  # the next segment need not begin where the last one ended
-        self._games: dict[int, int] = {}  # of a slot: the number of the last game that ended
+        self.may_skip = True  # the next segment need not start where the last one ended
+        self._games: dict[int, int] = {}  # by slot: the number of the last finished game
 
     def check(self, one: WorkerSegment, newest: int, lag: int) -> None:
-        """Check a segment by itself and against the one before it."""
+        """Check a segment by itself and against the previous one."""
         who = f"worker {one.worker}'s segment {one.incarnation}.{one.sequence}"
         record = one.incarnation, one.sequence
         if record <= self._record:
@@ -305,7 +305,7 @@ class Stream:
             raise Breach("version", f"{who} has weights {one.version} after {self._version}, newest {newest}")
         begin = one.segment.packed[0].tobytes()
         if begin != self._after and not self.may_skip:
-            raise Breach("gap", f"{who} does not begin where the one before it ended")
+            raise Breach("gap", f"{who} does not start where the previous one ended")
         for result in one.results:
             slot = result.number % self._stride
             if slot // GAMES != one.worker or result.number <= self._games.get(slot, -1):
@@ -317,20 +317,20 @@ class Stream:
 
 
 def check_moves(segment: Segment, who: str) -> None:
-    """Every position can be read, every move is legal there, and leads to the next position."""
+    """Check that every position is readable, and every move legal and leading to the next position."""
     for name in ("log_probs", "values", "rewards", "bootstrap"):
         if not np.isfinite(getattr(segment, name)).all():
-            raise Breach("torn", f"{who} has {name} that are not finite")
+            raise Breach("torn", f"{who} has non-finite {name}")
     try:
         positions = segment.packed.reshape(len(segment), -1)
         offsets, legal = legal_actions(positions)
         sfens = [unpack_sfens(np.ascontiguousarray(row)) for row in segment.packed]
     except ValueError as error:
-        raise Breach("torn", f"{who} has a position that cannot be read: {error}") from error
+        raise Breach("torn", f"{who} has an unreadable position: {error}") from error
     found = legal == np.repeat(segment.actions.reshape(-1), np.diff(offsets))
     if found.sum() != len(segment):
-        raise Breach("torn", f"{who} has a move that is not legal in its position")
-    stream = random.randrange(segment.actions.shape[1])  # to play them all would take longer than to learn
+        raise Breach("torn", f"{who} has an illegal move")
+    stream = random.randrange(segment.actions.shape[1])  # replaying them all would take longer than learning
     sides = turns(np.ascontiguousarray(segment.packed[:, stream]))
     for t in range(len(sfens) - 1):
         if not segment.ended[t, stream]:
@@ -341,7 +341,7 @@ def check_moves(segment: Segment, who: str) -> None:
 
 
 class Sample(NamedTuple):
-    """What the processes use at a moment when all workers are there."""
+    """Resource usage at a moment when all workers are running."""
 
     seconds: float
     learner_bytes: int
@@ -360,7 +360,7 @@ class Resources:
         self._next = self._warm_up
 
     def look(self, workers: Sequence[WorkerStatus]) -> None:
-        """Take a sample, if it is time to, and all workers are there."""
+        """Take a sample if one is due and all workers are running."""
         seconds = time.monotonic() - self._began
         if seconds < self._next or any(status.state not in RUNNING for status in workers):
             return
@@ -376,7 +376,7 @@ class Resources:
         )
 
     def growth(self, field: str) -> float:
-        """Return how far a line through the samples rises from the first to the last."""
+        """Return the rise of a line fitted to the samples, from first to last."""
         if len(self.samples) < 3:
             return 0.0
         times = [sample.seconds for sample in self.samples]
@@ -387,22 +387,22 @@ class Resources:
         """Raise Breach if something grows."""
         if len(self.samples) < 3:
             raise Breach(
-                "resources", f"{len(self.samples)} samples, too few to see growth: a longer --duration"
+                "resources", f"{len(self.samples)} samples, too few to see growth: use a longer --duration"
             )
         for field in ("learner_bytes", "worker_bytes"):
             if self.growth(field) > GROWTH_BYTES:
                 raise Breach("memory", f"{field} grew by {self.growth(field) / 1e6:.1f} MB")
         quarter = max(1, len(self.samples) // 4)
         for field, name in (("files", "open files"), ("threads", "threads")):
-            # Not the highest or the lowest: in a moment between a fault and its discovery there are others.
+            # Medians, not extremes: between a fault and its detection the numbers differ for a moment.
             first = median_low([getattr(sample, field) for sample in self.samples[:quarter]])
             last = median_low([getattr(sample, field) for sample in self.samples[-quarter:]])
             if last > first:
-                raise Breach(name, f"{first} in the beginning, {last} in the end")
+                raise Breach(name, f"{first} at the start, {last} at the end")
 
 
 def grandchildren() -> list[int]:
-    """Return the processes that the fork server of this process has started."""
+    """Return the processes started by this process's fork server."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -414,12 +414,12 @@ def grandchildren() -> list[int]:
 
 
 def named_memory() -> set[str]:
-    """Return the shared memory of this machine that has a name which could be ours."""
+    """Return the named shared memory on this machine that could be ours."""
     return {name for name in os.listdir("/dev/shm") if name.startswith(("psm_", "torch_", "keisei"))}
 
 
 def own_shared_memory() -> Iterator[str]:
-    """Yield what this process still has open or mapped of the memory that it shared with workers."""
+    """Yield the memory shared with workers that this process still has open or mapped."""
     for descriptor in os.listdir("/proc/self/fd"):
         try:
             if "memfd:keisei" in os.readlink(f"/proc/self/fd/{descriptor}"):
@@ -432,25 +432,25 @@ def own_shared_memory() -> Iterator[str]:
 
 
 def check_nothing_is_left(named_before: set[str], seconds: float) -> None:
-    """Raise Breach if a process or memory is still there so long after the shutdown."""
+    """Raise Breach if a process or memory is still there `seconds` after the shutdown."""
     deadline = time.monotonic() + seconds
     while grandchildren() and time.monotonic() < deadline:
         time.sleep(0.05)
     if left := grandchildren():
-        raise Breach("orphan", f"processes {left} are left")
+        raise Breach("orphan", f"processes {left} are left behind")
     gc.collect()
     if memory := [*own_shared_memory(), *sorted(named_memory() - named_before)]:
-        raise Breach("shared memory", f"left: {', '.join(memory)}")
+        raise Breach("shared memory", f"left behind: {', '.join(memory)}")
 
 
 class Soak:
-    """A training with faults, and all that is looked at meanwhile."""
+    """A training run with faults, and everything checked along the way."""
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
         self.config = make_config(options.workers, options.lag, options.patience)
         self.agent = PPOAgent(self.config, "cpu")
-        self.agent.optimizer.zero_grad()  # makes it, which takes seconds and memory: not in the measured time
+        self.agent.optimizer.zero_grad()  # creates it, which takes seconds and memory, before measuring
         self.schedule = make_schedule(
             options.seed, options.duration, options.workers, options.faults_per_minute
         )
@@ -468,7 +468,7 @@ class Soak:
         self._collected_at = time.monotonic()
 
     def run(self) -> str:
-        """Train for the whole time, or until something is wrong, and return what it is."""
+        """Train for the whole time or until something is wrong; return the breach, "" if none."""
         named_before = named_memory()
         try:
             self._train()
@@ -508,18 +508,18 @@ class Soak:
             self.injector.end()
         self.account = manager.account()
         if self.account.in_flight:
-            raise Breach("conservation", f"moves in flight after the end: {self.account}")
+            raise Breach("conservation", f"moves in flight after the shutdown: {self.account}")
 
     def _is_complete(self) -> bool:
-        """Tell whether all faults have happened, all that were hit are replaced, and there was some learning.
+        """Return whether all faults have happened, all workers hit are replaced, and enough was learned.
 
-        A busy machine may need longer for it than was asked for; what hangs is found as a stall.
+        A busy machine may need longer than --duration for this; a hang is reported as a stall.
         """
         happened = self.injector.happened.total() == len(self.schedule)
         return happened and self.replacements.are_complete() and self.updates >= LEAST_UPDATES
 
     def _update(self, manager: ParallelManager) -> None:
-        """Collect, check what came, learn from it, give the workers what was learned."""
+        """Collect, check the segments, learn from them, publish the weights."""
 
         def look() -> None:
             self._look(manager)
@@ -545,7 +545,7 @@ class Soak:
         self.trained += len(buffer)
         self.updates += 1
         manager.synchronize_models()
-        manager.metrics()  # as the training loop does; it begins a new lap
+        manager.metrics()  # as the training loop does; starts a new lap
 
     def _look(self, manager: ParallelManager) -> None:
         manager.supervise()
@@ -554,7 +554,7 @@ class Soak:
         self.resources.look(workers)
         self.account = manager.account()
         if manager.get_statistics()["is_serial"]:
-            raise Breach("serial", "no worker is left, though all may be restarted as often as it takes")
+            raise Breach("serial", "no worker is left, although restarts are unlimited")
         waited = time.monotonic() - self._collected_at
         if waited > self.options.patience * STALL_SECONDS:
             raise Breach("stall", f"no experience for {waited:.1f} s: {self.account}")
@@ -572,7 +572,7 @@ class Soak:
         )
 
     def figures(self) -> dict[str, Any]:
-        """Return the whole report, as plain values."""
+        """Return the whole report as plain values."""
         samples, replaced = self.resources.samples, self.replacements.seconds
         first, last = (samples[0], samples[-1]) if samples else (None, None)
         return {
@@ -611,12 +611,12 @@ class Soak:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that so many per cent do not exceed, 0 if there are none."""
+    """Return the given percentile, 0 if there are no values."""
     return float(np.percentile(values, share)) if values else 0.0
 
 
 def make_config(workers: int, lag: int, patience: float) -> AppConfig:
-    """Return the config of a training that is small in everything but the number of updates."""
+    """Return the config of a run that is small in everything but the number of updates."""
     moves = workers * GAMES * MOVES
     changes = {
         "env.max_moves": 60,
@@ -654,19 +654,19 @@ def table(figures: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a soak and tell how it went."""
-    parser = argparse.ArgumentParser(description="Train with workers while faults are made; 1 is a breach.")
+    """Run a soak and report how it went."""
+    parser = argparse.ArgumentParser(
+        description="Train with workers while injecting faults; exit code 1 is a breach."
+    )
     parser.add_argument("--duration", type=float, required=True, help="seconds")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--faults-per-minute", type=float, default=15)
     parser.add_argument(
         "--lag", type=int, default=0, help="max_policy_lag; 0: workers and learner take turns"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the schedule of faults")
-    parser.add_argument(
-        "--patience", type=float, default=1, help="how many times as long everything may take (default 1)"
-    )
-    parser.add_argument("--json", type=Path, help="write the report here too")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the fault schedule")
+    parser.add_argument("--patience", type=float, default=1, help="factor on all time limits (default 1)")
+    parser.add_argument("--json", type=Path, help="also write the report to this file")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:

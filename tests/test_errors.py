@@ -2,7 +2,7 @@
 
 import pytest
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.errors import UserError
 from keisei.evaluation.engines.usi_process import EngineError
 from keisei.evaluation.matches.results_store import ResultsError

@@ -47,4 +47,4 @@ def test_the_benchmark_of_workers_prints_its_tables_and_draws(tmp_path: Path) ->
 def test_a_wrong_number_for_the_benchmark_is_one_line(tmp_path: Path) -> None:
     done = run(str(ROOT / "scripts" / "benchmark_parallel.py"), "--workers", "0,2", cwd=tmp_path)
     assert done.returncode == 2
-    assert "expected numbers from 1 on" in done.stderr.splitlines()[-1]
+    assert "expected numbers from 1 up" in done.stderr.splitlines()[-1]

@@ -51,7 +51,7 @@ COMMANDS = {
     ),
     "play": ("playing", "Play a game against a trained network in the terminal; type help for the commands."),
     "export": (
-        "export",
+        "exporting",
         "Write a checkpoint's network as ONNX, after running it and comparing it with the original.",
     ),
 }

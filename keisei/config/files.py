@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from keisei.config.errors import ConfigError, find, problems, unknown
+from keisei.config.config_errors import ConfigError, find, problems, unknown
 from keisei.config.fields import as_text, room_of
 from keisei.config.older_names import is_constant, translated
 from keisei.config.schema import AppConfig

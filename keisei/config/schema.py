@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from keisei.config.errors import CONTRADICTION, ConfigError, Contradiction, problems
+from keisei.config.config_errors import CONTRADICTION, ConfigError, Contradiction, problems
 from keisei.config.fields import kinds, rooms
 from keisei.config.older_names import translated
 
@@ -137,11 +137,13 @@ class TrainingConfig(Room):
 
     total_timesteps: Count = Field(2_600_000, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop after this many minutes; resumable")
-    games: int = Field(64, ge=1, le=100_000, description="games played side by side")
+    games: int = Field(64, ge=1, le=100_000, description="games played side by side, without workers")
     steps_per_epoch: int = Field(
-        4096, ge=1, le=2**24, description="moves between updates; a multiple of games"
+        4096, ge=1, le=2**24, description="moves between updates, rounded up to the same number per game"
     )
-    minibatch_size: int = Field(256, ge=2, le=2**24, description="positions per gradient step")
+    minibatch_size: int = Field(
+        256, ge=2, le=2**24, description="positions per gradient step; the last may have fewer"
+    )
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves in an update")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's learning rate, at the start")
     learning_rate_floor: Fraction = Field(0.1, description="share of the learning rate left at the end")
@@ -159,13 +161,6 @@ class TrainingConfig(Room):
     target_kl: float | None = Field(None, gt=0, description="stop an update above this KL; null is never")
     material_reward: float = Field(0.005, ge=0, le=1, description="reward per pawn's worth, at the start")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
-
-    def _contradictions(self) -> Iterator[Contradiction]:
-        for name in ("games", "minibatch_size"):
-            size = getattr(self, name)
-            if self.steps_per_epoch % size:
-                message = f"{name} {size} must divide steps_per_epoch {self.steps_per_epoch}"
-                yield Contradiction((name, "steps_per_epoch"), message)
 
 
 class EvaluationConfig(Room):

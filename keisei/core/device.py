@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import TYPE_CHECKING
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 
 if TYPE_CHECKING:
     import torch

@@ -1,8 +1,10 @@
 """A network to play with: the weights of a checkpoint, and the hash that identifies them."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -40,7 +42,7 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
     step, files = verified(path)
     checkpoint = parsed(path, step, files)
     try:
-        config = AppConfig.model_validate(checkpoint.state["config"])
+        config = _config_to_play(checkpoint.state["config"])
         measured = Numerics(**checkpoint.state["numerics"])
         same_device = torch.device(device).type == checkpoint.state["device"]
         numerics = replace(measured, compiled=False) if same_device else Numerics()
@@ -52,3 +54,13 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
     run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
     return LoadedNetwork(policy, path, run.name, checkpoint.step, digest)
+
+
+def _config_to_play(stored: Mapping[str, Any]) -> AppConfig:
+    """Return a config with what playing needs: the network and the length of the games it was trained on.
+
+    The rest of a stored config is about training, and may be from a version with other settings.
+    """
+    return AppConfig.model_validate(
+        {"model": stored["model"], "env": {"max_moves": stored["env"]["max_moves"]}}
+    )

@@ -13,9 +13,9 @@ from keisei.shogi.shogi_game import ShogiGame
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """N positions, each seen by the side to move.
+    """N positions, each as the side to move sees it.
 
-    planes: float32 [N, 46, 9, 9]; other games than shogi have other shapes behind N.
+    planes: float32 [N, 46, 9, 9]; games other than shogi have other shapes after N.
     offsets: int32 [N + 1] and actions: int32 [M], the legal actions: position i has
         actions[offsets[i]:offsets[i + 1]], and M is offsets[N].
     """
@@ -26,13 +26,13 @@ class Positions:
 
     @classmethod
     def of_packed(cls, packed: npt.NDArray[np.uint8], threads: int = 1) -> Self:
-        """Return packed positions [N, 104] decoded."""
+        """Decode packed positions [N, 104]."""
         offsets, actions = encoding.legal_actions(packed, threads=threads)
         return cls(encoding.planes(packed, threads=threads), offsets, actions)
 
     @classmethod
     def of_games(cls, games: Sequence[ShogiGame]) -> Self:
-        """Return the positions that games have reached."""
+        """Return the current positions of games."""
         return cls.of_packed(encoding.pack(games))
 
     def __len__(self) -> int:

@@ -21,8 +21,8 @@ class ShogiGame(Game):
     max_moves: the game is a draw when `ply` reaches it; None for no limit.
     declaration: "27" or "24" points, "try" (a king on the enemy king's first square wins at once) or "off".
     kings: "both" sides must have one, or "defender": the side to move may lack its king, as in mate problems
-        (tsume). It is never in check then and can never declare. Searches other than for mate, and what
-        networks see, need both kings.
+        (tsume). It is then never in check and can never declare. Network input and all searches except the
+        mate search need both kings.
     """
 
     @property
@@ -55,7 +55,7 @@ class ShogiGame(Game):
         return write_bod(self.sfen())
 
     def __repr__(self) -> str:
-        """Return the position, its kings if not both are needed, and how the game ended if it is over."""
+        """Return the position, `kings` unless it is "both", and how the game ended if it is over."""
         outcome = self.outcome()
         kings = "" if self.kings == "both" else f" kings={self.kings}"
         return f"<{type(self).__name__} {self.sfen()}{kings}{f' ({outcome})' if outcome else ''}>"
@@ -76,7 +76,7 @@ def _rebuild(
     declaration: str,
     moves: list[str],
     ended: str | None,
-    kings: str = "both",  # pickles of earlier versions have none
+    kings: str = "both",  # missing in pickles of earlier versions
 ) -> ShogiGame:
     game = kind.__new__(kind)
     Game.__init__(game, sfen, max_moves=max_moves, declaration=declaration, kings=kings)

@@ -71,9 +71,9 @@ class Batch:
 
     @property
     def positions(self) -> Positions:
-        """What the players to move see: views, which the next `observe` or `step` writes anew."""
+        """What the players to move see: views that the next `observe` or `step` overwrites."""
         if self.planes is None:
-            raise ValueError("the batch has no planes, expected a batch made with planes=True")
+            raise ValueError("the batch has no planes, expected one created with planes=True")
         return Positions(self.planes, self.offsets, self.actions[: self.offsets[-1]])
 
     def legal(self, slot: int) -> npt.NDArray[np.int32]:

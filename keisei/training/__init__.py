@@ -1,4 +1,4 @@
-"""The loop, its files and its console.
+"""The training loop, its files and its console.
 
 from keisei.training import train
 result = train()                       # what `keisei train` does, as a function

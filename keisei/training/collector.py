@@ -1,6 +1,6 @@
-"""Who plays the games of a run: this process (SerialCollector) or workers (ParallelManager).
+"""Collectors play the games of a run: in this process (SerialCollector) or in workers (ParallelManager).
 
-Both play with the same code, and the loop does not know which of them it talks to; `make_collector` decides.
+Both share the playing code, and the loop does not know which one it uses; `make_collector` decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from keisei.training.parallel.worker_status import WorkerStatus
 
 
 class Collector(Protocol):
-    """Plays with an agent's weights. The names are those of ParallelManager."""
+    """A player of games with an agent's weights. Method names are those of ParallelManager."""
 
     def start_workers(self, *, before_wait: Callable[[], None] = ...) -> bool:
         """Get ready to play and return True; before_wait as for collect_experiences."""
@@ -24,65 +24,65 @@ class Collector(Protocol):
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = ...
     ) -> Sequence[Played]:
-        """Return at least so many moves; before_wait is called often, and what it raises ends the playing."""
+        """Return at least target_steps moves; before_wait is called often, and what it raises stops play."""
         ...
 
     def synchronize_models(self) -> bool:
-        """Publish the agent's weights if they are due; return whether the players have the current ones."""
+        """Publish the agent's weights if due; return whether the players have the current ones."""
         ...
 
     def supervise(self) -> None:
-        """Look after the workers; to be called now and then during long work."""
+        """Supervise the workers; call this now and then during long work."""
 
     def save_games(self) -> Sequence[SavedGames]:
-        """Return the games as they stood after the last moves that were collected."""
+        """Return the games as they were after the last collected moves."""
         ...
 
     @property
     def workers(self) -> Sequence[WorkerStatus]:
-        """What is known of each worker now; empty without workers."""
+        """The current status of each worker; empty without workers."""
         ...
 
     def checked_metrics(self, trained: int) -> Mapping[str, float]:
-        """Return the metrics since the last call; ConservationError if other than `trained` moves were used.
+        """Return the metrics since the last call; raise ConservationError if the counts disagree.
 
-        trained: the moves that were trained on since the start.
+        trained: moves trained on since the start.
         """
         ...
 
     def get_statistics(self) -> Mapping[str, Any]:
-        """Return everything that is counted and measured, also after the end; empty without workers."""
+        """Return all counts and measurements, even after the end; empty without workers."""
         ...
 
     def close(self, trained: int) -> str | None:
-        """Stop playing; return a line that tells where every move went, if moves could have been lost."""
+        """Stop playing; return one line accounting for every move, or None if none could be lost."""
         ...
 
 
 class SerialCollector:
-    """Plays in this process, between the updates."""
+    """A collector that plays in this process, between updates."""
 
     def __init__(self, self_play: SelfPlay, agent: PPOAgent) -> None:
         self._self_play = self_play
         self._agent = agent
 
     def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> bool:  # noqa: ARG002
-        """Do nothing: there are none to start."""
+        """Do nothing: there are no workers to start."""
         return True
 
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = lambda: None
     ) -> list[Played]:
-        """Play the same number of moves in every game, so many that the target is reached."""
+        """Play the same number of moves in every game, enough to reach the target."""
         steps = -(-target_steps // len(self._self_play))
         return [self._self_play.rollout(self._agent, steps, before_step=before_wait)]
 
     def synchronize_models(self) -> bool:
-        """Do nothing: the agent itself plays, with its current weights."""
+        """Do nothing: the agent itself plays, always with its current weights."""
         return True
 
     def supervise(self) -> None:
-        """Do nothing: nobody else plays."""
+        """Do nothing: there are no workers."""
 
     def save_games(self) -> list[SavedGames]:
         """Return the games as they stand."""
@@ -94,11 +94,11 @@ class SerialCollector:
         return ()
 
     def checked_metrics(self, trained: int) -> dict[str, float]:  # noqa: ARG002
-        """Return none: what is played is trained on."""
+        """Return nothing: every move played is trained on."""
         return {}
 
     def get_statistics(self) -> dict[str, Any]:
-        """Return none."""
+        """Return nothing."""
         return {}
 
     def close(self, trained: int) -> None:
@@ -113,9 +113,9 @@ def make_collector(
     notice: Callable[[str], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
 ) -> Collector:
-    """Return the collector that a config asks for, with saved games (see games_fit) or new ones.
+    """Return the collector for a config, with saved games (see games_fit) or new ones.
 
-    notice: is told, in one line, what a person should know. log: gets the tracebacks of workers.
+    notice: gets one-line messages for the user. log: gets the workers' tracebacks.
     """
     config = resolved(config, agent.device)
     saved = new_games(config) if saved_games is None else saved_games
@@ -125,7 +125,7 @@ def make_collector(
 
 
 def new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
-    """Begin the games of the workers, or of the one process, that a resolved config asks for."""
+    """Begin the games of a resolved config, for its workers or for the one process."""
     if config.training.parallel.enabled:
         return begin_games(config, number_of_workers(config), first_number)
     games, seed = config.training.games, config.run.seed
@@ -133,7 +133,7 @@ def new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
 
 
 def games_fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
-    """Tell whether saved games are of as many processes, with as many games each, as the config asks for."""
+    """Return whether saved games match the config's number of processes and games per process."""
     training = config.training
     expected = [training.games]
     if training.parallel.enabled:

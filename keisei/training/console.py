@@ -1,6 +1,6 @@
-"""What a person sees while a run goes on: a picture on a terminal, lines in a log, or nothing.
+"""What the user sees during a run: a dashboard on a terminal, lines in a log, or nothing.
 
-Consoles are listeners. One that takes over the terminal gives it back also when the process ends without
+Consoles are listeners. One that takes over the terminal restores it even if the process exits without
 `close`.
 """
 
@@ -27,12 +27,12 @@ Clock = Callable[[], float]
 
 PLAIN_SECONDS = 10.0
 BOARD_SECONDS = 1.0
-# A picture takes some 10 ms of Python, which the training must not feel (measured on one core).
+# A frame takes about 10 ms of Python, which must not slow the training (measured on one core).
 REFRESH_PER_SECOND = 2.0
 
 
 def make_console(mode: Mode, stream: TextIO) -> Listener:
-    """Return the console of a mode; auto is the picture on a terminal that can show it, else lines."""
+    """Return the console for a mode; auto is the dashboard on a capable terminal, plain lines elsewhere."""
     if mode == "auto":
         unicode = (stream.encoding or "").lower().startswith("utf")
         able = stream.isatty() and unicode and os.environ.get("TERM", "dumb") != "dumb"
@@ -43,7 +43,7 @@ def make_console(mode: Mode, stream: TextIO) -> Listener:
 
 
 class PlainConsole(SilentListener):
-    """Lines for a log, without colours: one each ten seconds, the first and the last update always."""
+    """Plain lines for a log: one every ten seconds, and always the first and last update."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
         self._stream = stream
@@ -53,12 +53,12 @@ class PlainConsole(SilentListener):
         self._held_back = False
 
     def start(self, facts: RunFacts) -> None:
-        """Print what is known of the run."""
+        """Print the run's facts."""
         self._progress = Progress(facts, self._clock)
         self._print(str(facts))
 
     def update(self, update: Update) -> None:
-        """Print a line if the last one is old enough, and one for an evaluation."""
+        """Print a line if the last one is old enough, plus one per evaluation."""
         progress = _started(self._progress)
         evaluated = progress.update(update.step, update.metrics, update.workers)
         self._held_back = True
@@ -68,11 +68,11 @@ class PlainConsole(SilentListener):
             self._print(_evaluation_line(progress))
 
     def notice(self, text: str) -> None:
-        """Print the text behind a mark."""
+        """Print the text after a "! "."""
         self._print(f"! {text}")
 
     def close(self) -> None:
-        """Print the last update, if it has not been."""
+        """Print the last update, if not yet printed."""
         if self._progress is not None and self._held_back:
             self._print_update(self._progress)
         self._progress = None
@@ -88,7 +88,7 @@ class PlainConsole(SilentListener):
 
 
 class RichConsole(SilentListener):
-    """A picture that is redrawn in place, below everything that is printed meanwhile."""
+    """A dashboard redrawn in place, below any other output."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
         self._console = rich.console.Console(file=stream, force_terminal=True, highlight=False, emoji=False)
@@ -98,34 +98,34 @@ class RichConsole(SilentListener):
         self._live: Live | None = None  # the same
 
     def start(self, facts: RunFacts) -> None:
-        """Take over the lower end of the terminal."""
+        """Take over the bottom of the terminal."""
         self._picture = _Picture(Progress(facts, self._clock), self._clock)
         self._size = self._console.size
         self._live = self._go_live(self._picture)
         atexit.register(self.close)
 
     def update(self, update: Update) -> None:
-        """Take in an update; rich's thread draws it within the next half second."""
+        """Record an update; rich's thread draws it within half a second."""
         assert self._picture is not None, "update before start"
         size = self._console.size
         plan = PanelLayout.of(size.width, size.height, len(update.workers))
         self._picture.update(update, with_board=plan.board)
         if size != self._size and self._live is not None:
-            # A terminal breaks the lines anew that stood there; the picture cannot be drawn over them.
+            # The terminal has rewrapped the lines on screen, so the dashboard cannot be drawn over them.
             self._size = size
             self._live.stop()
             self._console.clear()
             self._live = self._go_live(self._picture)
 
     def notice(self, text: str) -> None:
-        """Put the line into the picture; without one, print it."""
+        """Show the line in the dashboard; without one, print it."""
         if self._picture is None:
             self._console.print(text, markup=False)
         else:
             self._picture.notice(f"{time.strftime('%H:%M:%S')}  {text}")
 
     def close(self) -> None:
-        """Draw once more, leave the picture standing and show the cursor."""
+        """Draw one last time, leave the dashboard on screen and show the cursor."""
         if self._live is not None:
             self._live.stop()
             atexit.unregister(self.close)
@@ -138,7 +138,7 @@ class RichConsole(SilentListener):
 
 
 class _Picture:
-    """What is drawn, as a thing that rich can draw at any size, from its own thread."""
+    """The dashboard as a renderable that rich draws at any size, from its own thread."""
 
     def __init__(self, progress: Progress, clock: Clock) -> None:
         self._progress = progress
@@ -146,7 +146,7 @@ class _Picture:
         self._notices: deque[str] = deque(maxlen=NOTICES)
         self._board: str | None = None
         self._board_at = -math.inf
-        self._lock = threading.RLock()  # a signal's handler may give notice in the midst of an update
+        self._lock = threading.RLock()  # a signal handler may call notice in the middle of an update
 
     def update(self, update: Update, *, with_board: bool) -> None:
         board = self._board
@@ -196,7 +196,7 @@ def _update_line(progress: Progress) -> str:
 
 
 def _worker_fields(progress: Progress) -> list[str]:
-    """Return what a line tells of the workers, nothing without them."""
+    """Return the workers' part of a line; empty without workers."""
     active = progress.last("parallel/active_workers")
     if math.isnan(active):
         return []

@@ -1,7 +1,7 @@
-"""The picture of a run in a terminal: bar, curves, results, phases, a board, evaluations, workers, notices.
+"""The dashboard of a run: progress bar, curves, results, phases, board, evaluations, workers, notices.
 
-A function of what is known and of the size of the terminal. What does not fit is left out, the board first;
-what is left over in height goes to taller curves.
+A pure function of the progress and the terminal size. What does not fit is dropped, the board first; spare
+rows make the curves taller.
 """
 
 import math
@@ -42,9 +42,9 @@ CURVES = (
 BLACK, WHITE, DRAW = "blue", "white", "bright_black"
 BOARD_WIDTH, BOARD_HEIGHT = 37, 18  # of its panel: 33 columns of board, 16 rows with both hands
 CURVE_UPDATES = 40
-ROOMY = 30  # rows from which on a blank one is spent
+ROOMY = 30  # rows needed to afford a blank one
 NOTICES = 5
-UPPER_ROWS = len(CURVES) + 2  # at least, as all of these
+UPPER_ROWS = len(CURVES) + 2  # minimum, like the two below
 LOWER_ROWS = 5  # two borders and three rows
 WORKER_ROWS = 3  # two borders and a row
 WORKER_BAR = 30  # columns at most
@@ -57,12 +57,12 @@ STATE_COLORS: dict[State, str] = {
     "given up": "red",
     "stopped": "bright_black",
 }
-STATE_WIDTH = max(map(len, STATE_COLORS))  # always, so that nothing moves when a state changes
+STATE_WIDTH = max(map(len, STATE_COLORS))  # fixed, so that nothing moves when a state changes
 
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """How a size is used: rows of a curve, of lower panels, workers' panel and notices; a board or none."""
+    """Rows for each curve, the lower panels, the workers' panel and the notices; with or without a board."""
 
     curve_rows: int
     lower_rows: int
@@ -72,11 +72,11 @@ class PanelLayout:
 
     @classmethod
     def of(cls, width: int, height: int, workers: int = 0) -> "PanelLayout":
-        """Return the plan for a terminal, of which the last row stays free for the cursor."""
+        """Return the layout for a terminal; its last row stays free for the cursor."""
         room = height - 1 - (4 if height >= ROOMY else 3)
         worker_rows = _worker_rows(room, workers)
         room -= worker_rows
-        # With workers the lower panels give up rows, so that a notice of one that died is seen.
+        # With workers the lower panels give up rows, so that the notice of a dead worker is visible.
         lower_before_notices = LOWER_ROWS if worker_rows else 8
         notices = min(NOTICES, max(room - UPPER_ROWS - lower_before_notices - 2, 0))
         room -= notices + 2 if notices else 0
@@ -90,7 +90,7 @@ class PanelLayout:
 
 
 def _worker_rows(room: int, workers: int) -> int:
-    """Return the rows of the workers' panel: a third of the room at most, and what the others can spare."""
+    """Return the height of the workers' panel: at most a third of the room, and what the others can spare."""
     if not workers:
         return 0
     wanted = min(workers + 2, max(room // 3, 4))
@@ -103,7 +103,7 @@ def _worker_rows(room: int, workers: int) -> int:
 def draw(
     progress: Progress, board: str | None, notices: Sequence[str], width: int, height: int
 ) -> RenderableType:
-    """Return the picture for a terminal of this size, at least one row less high than that."""
+    """Return the dashboard for a terminal of this size, at least one row shorter than it."""
     plan = PanelLayout.of(width, height, len(progress.workers))
     with_board = plan.board and board is not None
     left = width - (BOARD_WIDTH if with_board else 0)
@@ -220,7 +220,7 @@ def _results(progress: Progress, width: int, rows: int) -> RenderableType:
 
 
 def _curve(values: Sequence[float], width: int, rows: int) -> list[str]:
-    """Return a sparkline of as many updates as there are columns, but never fewer than CURVE_UPDATES."""
+    """Return a sparkline with one update per column, but at least CURVE_UPDATES updates."""
     return sparkline(values[-max(width, CURVE_UPDATES) :], width, rows)
 
 
@@ -237,7 +237,7 @@ def _labelled_curve(
 
 
 def _stacked(parts: Sequence[tuple[int, str]], width: int) -> Text:
-    """Return one bar of several colours, as long as the width, by the shares of the counts."""
+    """Return one bar of the given width, split into colours in proportion to the counts."""
     total = sum(count for count, _ in parts)
     line = Text(no_wrap=True, overflow="crop")
     before = 0
@@ -275,7 +275,7 @@ def _evaluations(progress: Progress, width: int) -> RenderableType:
 
 
 def _queue(progress: Progress) -> str:
-    """Return how the workers' moves come in, as the title of their panel."""
+    """Return the title of the workers' panel: how experience flows in."""
     last = progress.last
     return ", ".join(
         (
@@ -288,9 +288,9 @@ def _queue(progress: Progress) -> str:
 
 
 def _weights(progress: Progress, width: int) -> str:
-    """Return how the weights go out, what the learner had to play itself, and where the workers' time goes.
+    """Return the panel's lower border: moves the learner had to play, weights, how workers spend their time.
 
-    This is the lower border; of the workers' time there is as much as fits, the largest share first.
+    Time shares are listed largest first, as many as fit.
     """
     last = progress.last
     serial = last("parallel/serial_steps")
@@ -311,7 +311,7 @@ def _weights(progress: Progress, width: int) -> str:
 
 
 def _workers(workers: Sequence[WorkerStatus], width: int, rows: int) -> RenderableType:
-    """Return a line for each worker; if there are too many, for the first ones, and one for all others."""
+    """Return a line per worker; if there are too many, the first ones and a line for all the others."""
     shown = workers if len(workers) <= rows else workers[: rows - 1]
     table = [_worker_fields(status) for status in shown]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -341,7 +341,7 @@ def _other_workers(workers: Sequence[WorkerStatus], alone: bool) -> Text:
 
 
 def _worker_fields(status: WorkerStatus) -> list[str]:
-    """Return what is shown of a worker beside its bar, the least important last."""
+    """Return a worker's fields shown beside its bar, least important last."""
     return [
         f"{status.worker}",
         f"{status.state:<{STATE_WIDTH}}",

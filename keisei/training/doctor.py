@@ -1,4 +1,4 @@
-"""What `keisei doctor` tells: whether this machine can train, with what, and what is missing."""
+"""What `keisei doctor` reports: whether this machine can train, with what, and what is missing."""
 
 import importlib.util
 import os
@@ -30,7 +30,7 @@ _ROUNDS = 3
 
 
 def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
-    """Yield (subject, finding) one by one; the measurements at the end take some seconds."""
+    """Yield (subject, finding) pairs; the measurements at the end take a few seconds."""
     yield "keisei", f"{version('keisei')} on Python {platform.python_version()}, {platform.platform()}"
     yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     for name, use in _OPTIONAL.items():
@@ -51,7 +51,7 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
 
 
 def _collecting(config: AppConfig, agent: PPOAgent) -> str:
-    """Measure who collects faster, this process or workers, in turns, and say what a run would take."""
+    """Measure this process and workers in turns, and say which of them a run would use."""
     in_turns = {"parallel": config.training.parallel.model_copy(update={"max_policy_lag": 0})}
     training = config.training.model_copy(update=in_turns)
     config = config.model_copy(update={"training": training})
@@ -72,7 +72,7 @@ def _collecting(config: AppConfig, agent: PPOAgent) -> str:
     return (
         f"{workers} workers {by_workers:,.0f} moves/s, this process {by_one:,.0f} with "
         f"{torch.get_num_threads()} threads, ×{by_workers / by_one:.2f}; "
-        f"training.parallel.enabled: {str(training.parallel.enabled).lower()} takes {taken}"
+        f"training.parallel.enabled: {str(training.parallel.enabled).lower()} uses {taken}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP ask to stop at the next safe moment; the second one leaves at once."""
+"""Ctrl-C, SIGTERM and SIGHUP stop a run at the next safe point; a second signal exits at once."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from typing import Any, Self
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(Exception):  # noqa: N818  (no error)
+class Interrupted(Exception):  # noqa: N818  (not an error)
     """The user, or the system, asked the run to stop."""
 
     def __init__(self, signum: int) -> None:
@@ -19,10 +19,10 @@ class Interrupted(Exception):  # noqa: N818  (no error)
 
 
 class StopRequest:
-    """While it is entered, a first signal is only noted, for `check` to raise; a second one ends the process.
+    """A context in which the first signal is only noted, for `check` to raise; a second one ends the process.
 
-    on_first is told the signal's name. before_leaving is called before a second signal ends the process. Only
-    the main thread of Python hears signals: entered in another one, it never asks to stop.
+    on_first gets the signal's name. before_leaving is called before a second signal ends the process. Python
+    handles signals only in the main thread: entered in another thread, this never requests a stop.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class StopRequest:
 
     @property
     def requested(self) -> bool:
-        """A signal has come."""
+        """Whether a signal has arrived."""
         return bool(self._signum)
 
     def check(self) -> None:
-        """Raise Interrupted if a signal has come."""
+        """Raise Interrupted if a signal has arrived."""
         if self._signum:
             raise Interrupted(self._signum)

@@ -1,8 +1,8 @@
-"""Who is told of a run: consoles, metrics files, a log, a page. All of them are listeners.
+"""Listeners receive the events of a run: consoles, metrics files, a log, a page.
 
-The loop calls `start` once, `update` after each update and `close` at the end; `notice` comes whenever there
-is something to say, also before `start` and from a signal's handler. An OSError that a listener raises ends
-the run, saved.
+The loop calls `start` once, `update` after each update and `close` at the end; `notice` may be called at any
+time, even before `start` and from a signal handler. An OSError from a listener ends the run, after a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from keisei.training.parallel.worker_status import WorkerStatus
 
-if TYPE_CHECKING:  # loads torch, which is not needed to read and to plot metrics
+if TYPE_CHECKING:  # loads torch, which is not needed to read and plot metrics
     from keisei.core.self_play import GameResult, SavedGames
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known before the first update; device names device, threads, precision and layout."""
+    """Facts known before the first update; device names the device, threads, precision and layout."""
 
     run_path: str
     total_steps: int
@@ -38,11 +38,11 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update brought.
+    """The result of an update.
 
-    step: the moves trained on so far. metrics: by the names of keisei.training.metrics. workers: as they are
-    now, none without worker processes. finished: the games that ended. saved_games: the games that go on, one
-    entry for each vector of them.
+    step: moves trained on so far. metrics: named as in keisei.training.metrics. workers: their current
+    status, empty without worker processes. finished: games that ended. saved_games: games in progress, one
+    entry per vector of games.
     """
 
     step: int
@@ -53,26 +53,26 @@ class Update:
 
 
 class Listener(Protocol):
-    """Is told of a run."""
+    """A receiver of a run's events."""
 
     def start(self, facts: RunFacts) -> None:
-        """Begin, before the first update."""
+        """Start, before the first update."""
 
     def update(self, update: Update) -> None:
-        """Take in an update."""
+        """Receive an update."""
 
     def notice(self, text: str) -> None:
-        """Take in one line that a person should see now."""
+        """Receive one line that the user should see now."""
 
     def sync(self) -> None:
-        """Bring to the disk what was told so far; a checkpoint is about to be written that builds on it."""
+        """Flush everything to disk: a checkpoint that relies on it is about to be written."""
 
     def close(self) -> None:
-        """Finish, and give back what was taken; a second call does nothing."""
+        """Finish and release resources; a second call does nothing."""
 
 
 class SilentListener:
-    """Does nothing. A base for listeners that need only some of the calls."""
+    """A listener that does nothing; a base class for those that need only some of the calls."""
 
     def start(self, facts: RunFacts) -> None:
         """Do nothing."""
@@ -91,18 +91,18 @@ class SilentListener:
 
 
 class Listeners:
-    """Tells several listeners, in their order. They are closed in the reverse order, each of them."""
+    """Several listeners as one, called in order and closed in reverse order."""
 
     def __init__(self, *listeners: Listener) -> None:
         self._listeners = list(listeners)
-        self._early: list[str] | None = []  # notices before the start, told right after it
+        self._early: list[str] | None = []  # notices before start, passed on right after it
 
     def add(self, listener: Listener) -> None:
-        """Tell one more, from the start on."""
+        """Add a listener; call this before start."""
         self._listeners.append(listener)
 
     def start(self, facts: RunFacts) -> None:
-        """Start all of them, and pass on the notices that came before."""
+        """Start all of them and pass on earlier notices."""
         for listener in self._listeners:
             listener.start(facts)
         early, self._early = self._early or [], None
@@ -110,12 +110,12 @@ class Listeners:
             self.notice(text)
 
     def update(self, update: Update) -> None:
-        """Tell all of them."""
+        """Update all of them."""
         for listener in self._listeners:
             listener.update(update)
 
     def notice(self, text: str) -> None:
-        """Tell all of them, now or when they are started."""
+        """Pass the notice to all of them, now or once they are started."""
         if self._early is not None:
             self._early.append(text)
             return
@@ -128,7 +128,7 @@ class Listeners:
             listener.sync()
 
     def close(self) -> None:
-        """Close all of them, also when one fails, and tell them nothing more."""
+        """Close all of them, even if one fails, and drop them."""
         listeners, self._listeners = self._listeners, []
         with ExitStack() as stack:
             for listener in listeners:

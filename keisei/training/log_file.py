@@ -1,4 +1,4 @@
-"""RUN/train.log: what a run said, and the tracebacks of its learner and of its workers."""
+"""RUN/train.log: a run's messages, and the tracebacks of its learner and workers."""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,17 +7,17 @@ from keisei.training.listener import RunFacts, SilentListener
 
 
 class LogFile(SilentListener):
-    """Appends every notice with its date and time; what has several lines, such as a traceback, stays whole.
+    """A log of every notice with date and time; multi-line entries such as tracebacks stay whole.
 
-    The file is opened for each entry, since a signal's handler may write one in the middle of another, and
-    what happens after `close` can still be written.
+    The file is opened for each entry: a signal handler may write one in the middle of another, and events
+    after `close` can still be logged.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def start(self, facts: RunFacts) -> None:
-        """Write what is known of the run."""
+        """Write the run's facts."""
         self.notice(str(facts))
 
     def notice(self, text: str) -> None:

@@ -1,10 +1,10 @@
-"""What a run measures: the names and what they mean, where they are written, and how they are read back.
+"""A run's metrics: their names and meanings, where they are written, and how they are read back.
 
-Each update has one flat mapping, which every sink writes. `metrics.jsonl` is the record of a run, a JSON
-object on each line; TensorBoard and Weights & Biases are copies of it for those who like to look there.
+Each update is one flat mapping, which every sink writes. `metrics.jsonl` is the record of a run, one JSON
+object per line; TensorBoard and Weights & Biases are copies of it for those who prefer them.
 
-A resumed run is at an older step than the files it finds, and writes some updates once more: every sink takes
-the step that the run resumes from (None for a new run), so that what is beyond does not stand there twice.
+A resumed run starts at an older step than its files and writes some updates again: every sink gets the step
+to resume from (None for a new run), so that later updates do not appear twice.
 """
 
 import importlib
@@ -36,7 +36,7 @@ PHASES = (
     "evaluation",
     "other",
 )
-# Nobody resigns, forfeits or keeps time in training, so no other reason occurs.
+# Training has no resignations, forfeits or clocks, so no other reason occurs.
 REASONS = (
     Reason.CHECKMATE,
     Reason.NO_LEGAL_MOVE,
@@ -48,26 +48,26 @@ REASONS = (
 
 
 def reason_name(reason: Reason) -> str:
-    """Return the metric that counts games of this end, such as "games/by_no_legal_move"."""
+    """Return the metric that counts games ending this way, such as "games/by_no_legal_move"."""
     return f"games/by_{reason.value.replace(' ', '_')}"
 
 
 _PHASE_TEXTS = {
     "env": "the rules engine made moves",
-    "inference": "the network looked at positions to choose moves",
+    "inference": "the network evaluated positions to choose moves",
     "sampling": "moves were drawn from the policy",
     "collect": "the learner waited for the workers' moves",
     "synchronize": "the weights were written for the workers",
     "encode": "planes and legal moves were rebuilt for the minibatches",
     "update": "the network learned",
-    "checkpoint": "the checkpoint of the update before was written",
+    "checkpoint": "the previous update's checkpoint was written",
     "evaluation": "evaluation games were played",
-    "other": "anything else happened",
+    "other": "everything else was done",
 }
 
 _DISCARDED_TEXTS = {
     "died": "their worker's process died",
-    "hung": "their worker was killed because it hung",
+    "hung": "their worker hung and was killed",
     "failed": "their worker raised an exception",
     "damaged": "their segment's header or checksum was wrong",
     "stale": "they were played with weights older than max_policy_lag",
@@ -75,54 +75,53 @@ _DISCARDED_TEXTS = {
 }
 
 _PARALLEL_TEXTS = {
-    "active_workers": "Workers that run at the end of this update.",
-    "serial_steps": "Moves that the learner itself played in this update because no worker was left.",
+    "active_workers": "Workers running at the end of this update.",
+    "serial_steps": "Moves the learner itself played in this update because no worker was left.",
     "restarts": "Workers replaced in this update.",
-    "utilization": "Mean share of the time in which the workers played: 0 to 1.",
-    "queue_depth": "Segments delivered and not yet taken, mean over the looks in this update.",
+    "utilization": "Mean share of time the workers spent playing: 0 to 1.",
+    "queue_depth": "Segments delivered but not yet taken, mean over this update.",
     "lag_mean": "Updates between the weights that played and those that learn, mean over the segments.",
-    "lag_max": "Updates between the weights that played and those that learn, the most of any segment.",
-    "weights_version": "Version of the weights published last.",
+    "lag_max": "Updates between the weights that played and those that learn, maximum over the segments.",
+    "weights_version": "Version of the last published weights.",
     "steps_generated": "Moves played by workers since the process began: trained + in flight + discarded.",
-    "steps_trained": "Moves of workers that were trained on since the process began.",
-    "steps_in_flight": "Moves of workers that are neither trained on nor discarded yet.",
-    "steps_discarded": "Moves of workers thrown away since the process began, for the six reasons below.",
+    "steps_trained": "Workers' moves trained on since the process began.",
+    "steps_in_flight": "Workers' moves neither trained on nor discarded yet.",
+    "steps_discarded": "Workers' moves discarded since the process began, for the six reasons below.",
     **{
-        f"discarded_{reason}": f"Moves thrown away because {text}."
-        for reason, text in _DISCARDED_TEXTS.items()
+        f"discarded_{reason}": f"Moves discarded because {text}." for reason, text in _DISCARDED_TEXTS.items()
     },
     "sync_count": "Broadcasts of weights since the process began.",
     "sync_bytes": "Bytes of the last broadcast.",
-    "sync_milliseconds": "Milliseconds that the last broadcast took.",
+    "sync_milliseconds": "Milliseconds the last broadcast took.",
     "memory_bytes": "Resident memory of all worker processes.",
-    "seconds_env": "Seconds that all workers together spent on the rules in this update.",
-    "seconds_inference": "Seconds that all workers together spent on the network in this update.",
-    "seconds_sampling": "Seconds that all workers together spent on choosing moves in this update.",
-    "seconds_transport": "CPU seconds that all workers together spent on weights, messages and segments.",
+    "seconds_env": "Seconds all workers together spent on the rules in this update.",
+    "seconds_inference": "Seconds all workers together spent on the network in this update.",
+    "seconds_sampling": "Seconds all workers together spent choosing moves in this update.",
+    "seconds_transport": "CPU seconds all workers together spent on weights, messages and segments.",
 }
 
 # By field of WorkerStatus.
 _WORKER_TEXTS = {
-    "utilization": "Share of the time in which worker N played: 0 to 1.",
-    "steps": "Moves made by worker N and those it replaced.",
-    "games": "Games ended by worker N and those it replaced.",
-    "weights_version": "Version of the weights that worker N played with last.",
+    "utilization": "Share of time worker N spent playing: 0 to 1.",
+    "steps": "Moves made by worker N, over all its processes.",
+    "games": "Games finished by worker N, over all its processes.",
+    "weights_version": "Version of the weights worker N last played with.",
     "restarts": "How often worker N was replaced.",
-    "memory_bytes": "Resident memory of worker N's process, 0 where it is not known.",
+    "memory_bytes": "Resident memory of worker N's process, 0 if unknown.",
 }
 
 explain: Mapping[str, str] = MappingProxyType(
     {
         "loss/policy": "PPO's clipped surrogate loss, mean over the minibatches.",
         "loss/value": "Squared error of the value against the returns, mean over the minibatches.",
-        "loss/total": "What is minimised: policy loss + value_coef · value loss - entropy_coef · entropy.",
-        "policy/entropy": "Entropy of the policy over the legal moves, in nats; it falls with certainty.",
+        "loss/total": "The loss minimised: policy loss + value_coef · value loss - entropy_coef · entropy.",
+        "policy/entropy": "Entropy of the policy over the legal moves, in nats; lower is more certain.",
         "policy/approx_kl": "Approximate KL divergence from the policy that played to the new one.",
-        "policy/clip_fraction": "Share of the moves whose probability ratio was clipped.",
-        "value/explained_variance": "Share of the returns' variance that the value foretells: 1 is all.",
-        "update/grad_norm": "Norm of the gradient before it is scaled down, mean over the minibatches.",
+        "policy/clip_fraction": "Share of moves whose probability ratio was clipped.",
+        "value/explained_variance": "Share of the returns' variance that the value explains: 1 is perfect.",
+        "update/grad_norm": "Gradient norm before clipping, mean over the minibatches.",
         "update/minibatches": "Gradient steps in this update.",
-        "update/skipped": "Gradient steps left out because the loss or a gradient was not finite.",
+        "update/skipped": "Gradient steps skipped because the loss or a gradient was not finite.",
         "update/early_stop": "1 if the update ended early because KL exceeded target_kl, else 0.",
         "schedule/learning_rate": "The learning rate in this update.",
         "schedule/entropy_coef": "The weight of the entropy bonus in this update.",
@@ -132,13 +131,13 @@ explain: Mapping[str, str] = MappingProxyType(
         "games/black_wins": "Games that Black (先手) won in this update.",
         "games/white_wins": "Games that White (後手) won in this update.",
         "games/draws": "Games drawn in this update; a falling share is the first sign of learning.",
-        "games/late_starts": "Games that ended in this update and had begun near the end of an earlier one.",
+        "games/late_starts": "Games that ended in this update and started near the end of an earlier one.",
         **{reason_name(reason): f"Games that ended by {reason.value} in this update." for reason in REASONS},
-        "speed/steps_per_second": "Moves of this update divided by its seconds, evaluation included.",
+        "speed/steps_per_second": "Moves in this update divided by its seconds, evaluation included.",
         "speed/games_per_second": "Games that ended in this update divided by its seconds.",
         **{f"time/{phase}": f"Seconds of this update in which {_PHASE_TEXTS[phase]}." for phase in PHASES},
-        "progress/updates": "Updates since the beginning of the run.",
-        "progress/games": "Games ended since the beginning of the run.",
+        "progress/updates": "Updates since the start of the run.",
+        "progress/games": "Games finished since the start of the run.",
         **{
             f"evaluation/{opponent}_{what}": text.format(opponent=opponent)
             for opponent in OPPONENTS
@@ -148,7 +147,7 @@ explain: Mapping[str, str] = MappingProxyType(
                 "length": "Mean length in plies of the games against the {opponent} player.",
             }.items()
         },
-        "evaluation/rating": "Elo of the network by all games so far, that of the random player being 0.",
+        "evaluation/rating": "Elo of the network from all games so far; the random player is 0.",
         "evaluation/rating_low": "Lower end of the rating's 95 % interval.",
         "evaluation/rating_high": "Upper end of the rating's 95 % interval.",
         **{f"parallel/{what}": text for what, text in _PARALLEL_TEXTS.items()},
@@ -172,14 +171,14 @@ def worker_metrics(workers: Sequence[WorkerStatus]) -> dict[str, float]:
 
 
 class MetricsError(UserError, ValueError):
-    """Metrics that are missing, cannot be read (with file and line), or cannot be drawn as asked."""
+    """Metrics that are missing, unreadable (with file and line), or cannot be plotted as asked."""
 
 
 class JsonlSink(SilentListener):
-    """One JSON object for a line, on the disk's side of Python before `update` returns.
+    """One JSON object per line, flushed to the operating system before `update` returns.
 
-    A new run refuses a file that exists. A resumed one cuts off what is beyond resume_step, and a torn last
-    line, so that its file equals that of a run that was never interrupted.
+    A new run refuses an existing file. A resumed run cuts off everything after resume_step and a torn last
+    line, so that its file equals that of an uninterrupted run.
     """
 
     def __init__(self, path: Path, resume_step: int | None) -> None:
@@ -188,7 +187,7 @@ class JsonlSink(SilentListener):
         self._file = path.open("x" if resume_step is None else "a", encoding="utf-8", newline="\n")
 
     def update(self, update: Update) -> None:
-        """Append a line; what is not finite becomes null, since JSON has no word for it."""
+        """Append a line; values that are not finite become null, as JSON cannot express them."""
         values = {name: float(value) for name, value in update.metrics.items()}
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
         self._file.write(json.dumps({"step": update.step, **finite}, allow_nan=False) + "\n")
@@ -204,10 +203,10 @@ class JsonlSink(SilentListener):
 
 
 class TensorBoardSink(SilentListener):
-    """Event files for `tensorboard --logdir`; a resumed run tells TensorBoard to forget what is beyond."""
+    """Event files for `tensorboard --logdir`; a resumed run purges events after resume_step."""
 
     def __init__(self, directory: Path, resume_step: int | None) -> None:
-        # Here, because it loads torch, which reading and plotting metrics do without.
+        # Imported here because it loads torch, which is not needed to read and plot metrics.
         from torch.utils.tensorboard import SummaryWriter
 
         purge_step = None if resume_step is None else resume_step + 1
@@ -219,20 +218,20 @@ class TensorBoardSink(SilentListener):
             self._writer.add_scalar(name, value, update.step)
 
     def sync(self) -> None:
-        """Write what is held back."""
+        """Write what is buffered."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Write what is held back and close the file."""
+        """Write what is buffered and close the file."""
         self._writer.close()
 
 
-# Names in run.loggers, and what Weights & Biases calls them.
+# Names in run.loggers, and the mode Weights & Biases calls them.
 WANDB_MODES: Mapping[str, Literal["offline", "online"]] = {"wandb": "online", "wandb-offline": "offline"}
 
 
 class WandbSink(SilentListener):
-    """Weights & Biases, for the extra `wandb`. A run resumes under the id that its name gives."""
+    """Weights & Biases, from the extra `wandb`. A run resumes under the id derived from its name."""
 
     def __init__(
         self,
@@ -242,7 +241,7 @@ class WandbSink(SilentListener):
         config: Mapping[str, object],
         resume_step: int | None,
     ) -> None:
-        try:  # Here, because it is an extra that only this sink needs.
+        try:  # Imported here because it is an extra that only this sink needs.
             wandb = importlib.import_module("wandb")
         except ImportError as error:
             message = "run.loggers has wandb, which needs Weights & Biases: pip install 'keisei[wandb]'"
@@ -258,7 +257,7 @@ class WandbSink(SilentListener):
         )
 
     def update(self, update: Update) -> None:
-        """Log the metrics; Weights & Biases keeps the first of two records of a step, and syncs by itself."""
+        """Log the metrics; Weights & Biases keeps the first record of a step, and syncs by itself."""
         self._run.log(dict(update.metrics), step=update.step)
 
     def close(self) -> None:
@@ -267,24 +266,24 @@ class WandbSink(SilentListener):
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """Return the updates of a metrics.jsonl, "step" included; null is NaN. A torn last line is left out."""
+    """Return the updates in a metrics.jsonl, "step" included; null is NaN. A torn last line is skipped."""
     return [row for row, _ in _rows(path)]
 
 
 def _cut(path: Path, resume_step: int) -> None:
-    """Shorten the file to its rows up to a step, by one call of the system: old or new, nothing between."""
+    """Truncate the file to its rows up to a step, in one system call: old or new, nothing in between."""
     kept = max((end for row, end in _rows(path) if row["step"] <= resume_step), default=0)
     with path.open("r+b") as file:
         file.truncate(kept)
         file.seek(max(kept - 1, 0))
-        if file.read(1) not in (b"\n", b""):  # torn exactly before the end of its line
+        if file.read(1) not in (b"\n", b""):  # torn just before its newline
             file.write(b"\n")
         file.flush()
         os.fsync(file.fileno())
 
 
 def _rows(path: Path) -> list[tuple[dict[str, float], int]]:
-    """Return every row and the byte at which it ends."""
+    """Return every row and the byte offset where it ends."""
     found: list[tuple[dict[str, float], int]] = []
     end = 0
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
@@ -304,7 +303,7 @@ def _rows(path: Path) -> list[tuple[dict[str, float], int]]:
 
 
 def _parse(line: bytes) -> dict[str, float]:
-    """Return one line as name → number, or a ValueError that says what came instead."""
+    """Parse one line as name → number; raise ValueError saying what was found instead."""
     try:
         row = json.loads(line, parse_constant=_refuse_constant)
     except ValueError as error:  # not UTF-8, or not JSON

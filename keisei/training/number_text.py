@@ -17,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number in at most 8 characters, "–" for what is absent or not finite."""
+    """Return a number in at most 8 characters, "–" if it is absent or not finite."""
     if not math.isfinite(value):
         return "–"
     size = abs(value)
@@ -31,14 +31,14 @@ def number(value: float) -> str:
 
 
 def quantity(value: float) -> str:
-    """Return a count or a rate without decimals above 10, "–" for what is not finite."""
+    """Return a count or a rate without decimals from 10 up, "–" if not finite."""
     if not math.isfinite(value):
         return "–"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def whole(value: float) -> str:
-    """Return a whole number, "–" for what is not finite."""
+    """Return a whole number, "–" if not finite."""
     return f"{value:,.0f}" if math.isfinite(value) else "–"
 
 
@@ -50,12 +50,12 @@ def short_count(value: float) -> str:
 
 
 def data_size(size_bytes: float) -> str:
-    """Return "412 MB", by powers of 1000, "–" for what is not finite."""
+    """Return "412 MB", in powers of 1000, "–" if not finite."""
     return _scaled(size_bytes, (" B", " kB", " MB", " GB", " TB")) if math.isfinite(size_bytes) else "–"
 
 
 def _scaled(value: float, units: Sequence[str]) -> str:
-    """Return a number of at most three digits with the unit that it then has."""
+    """Return a number of at most three digits with its unit."""
     power = 0
     while value >= 999.5 and power < len(units) - 1:
         value /= 1000
@@ -70,9 +70,9 @@ def percent(share: float) -> str:
 
 
 def sparkline(values: Sequence[float], width: int, rows: int = 1) -> list[str]:
-    """Return the values as rows of blocks between their least and their greatest; NaN is a gap.
+    """Return the values as rows of blocks scaled from minimum to maximum; NaN is a gap.
 
-    More values than the width has columns are squeezed: a column is the mean of its share of them.
+    If there are more values than columns, each column is the mean of its share of them.
     """
     shown = _squeezed(values, width)
     finite = [value for value in shown if math.isfinite(value)]
@@ -102,7 +102,7 @@ def _squeezed(values: Sequence[float], width: int) -> list[float]:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a horizontal bar, to an eighth of a column."""
+    """Return a horizontal bar, accurate to an eighth of a column."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     full, part = divmod(eighths, 8)
     return "█" * full + (EIGHTHS[part] if part else "")

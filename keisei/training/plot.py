@@ -1,9 +1,9 @@
-"""The curves of one run or of several as one picture, PNG or SVG, from their metrics.jsonl.
+"""Plots of one or several runs as a PNG or SVG, from their metrics.jsonl.
 
-Several runs share the panels, each with its own colour, so that seeds can be compared. Equal metrics give an
-equal SVG, byte for byte. matplotlib without pyplot: nothing outside of the figure changes.
+Several runs share the panels, each in its own colour, so that seeds can be compared. Equal metrics give an
+equal SVG, byte for byte. matplotlib is used without pyplot, so no global state changes.
 
-The rating has a picture of its own, since it comes from games and not from metrics: RUN/plots/rating.png.
+The rating has its own plot, since it comes from games and not from metrics: RUN/plots/rating.png.
 `keisei evaluate` draws one beside its report.
 """
 
@@ -28,12 +28,12 @@ from keisei.training.parallel.worker_status import PLAY_PHASES
 
 Floats = npt.NDArray[np.float64]
 
-# Without a date and a version, and with ids that do not change, equal metrics give equal files.
+# Without date and version, and with stable ids, equal metrics give equal files.
 _METADATA: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-_STYLES = ("-", "--", ":", "-.")  # of the curves within a panel, in turn, the colour being that of the run
+_STYLES = ("-", "--", ":", "-.")  # of the curves within a panel, in turn; the colour is the run's
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Run:
         """Read the metrics of a run's directory."""
         file = path / "metrics.jsonl"
         if not file.is_file():
-            raise MetricsError(f"{path} is no run: expected a file metrics.jsonl in it")
+            raise MetricsError(f"{path} is not a run: expected a file metrics.jsonl in it")
         rows = read_metrics(file)
         if not rows:
             raise MetricsError(f"{file} is empty: the run has not finished an update")
@@ -61,11 +61,11 @@ class Run:
         return np.array([row.get(name, math.nan) for row in self.rows], np.float64)
 
     def smooth(self, values: Floats) -> Floats:
-        """Return the running mean over the last 2 % of the updates, gaps left out."""
+        """Return the running mean over the last 2 % of the updates, ignoring gaps."""
         return self.ratio(np.nan_to_num(values), np.isfinite(values).astype(np.float64))
 
     def ratio(self, parts: Floats, wholes: Floats) -> Floats:
-        """Return running sum / running sum over the last 2 % of the updates, NaN where there is nothing."""
+        """Return running sum / running sum over the last 2 % of the updates, NaN where wholes is 0."""
         window = max(len(parts) // 50, 1)
         sums = [
             np.cumsum(np.concatenate([np.zeros(window), np.nan_to_num(values)])) for values in (parts, wholes)
@@ -77,12 +77,12 @@ class Run:
 
 
 def plot_run(run_path: Path, out: Path | None = None) -> Path:
-    """Draw the curves of a run, to <run>/plots/curves.png if not told otherwise; return the file."""
+    """Draw the curves of a run, by default to <run>/plots/curves.png; return the file."""
     return plot_runs([run_path], out or run_path / "plots" / "curves.png")
 
 
 def plot_rating(run_path: Path) -> Path | None:
-    """Draw the rating of a run over its steps to <run>/plots/rating.png; None if it has not two of them."""
+    """Draw the rating of a run over its steps to <run>/plots/rating.png; None if it has fewer than two."""
     directory = run_path / "evaluation"
     if not (directory / RESULTS).is_file():
         return None
@@ -93,12 +93,12 @@ def plot_rating(run_path: Path) -> Path | None:
 
 
 def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:
-    """Draw the curves of several runs over each other into a .png or .svg; return the file."""
+    """Overlay the curves of several runs in a .png or .svg; return the file."""
     if not run_paths:
         raise ValueError("expected at least one run to plot, got none")
     suffix = out.suffix.lower()
     if suffix not in _METADATA:
-        raise MetricsError(f"cannot draw {out}: expected a name that ends in {' or '.join(_METADATA)}")
+        raise MetricsError(f"cannot draw {out}: expected a name ending in {' or '.join(_METADATA)}")
     runs = [Run.read(path) for path in run_paths]
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
         figure = _draw(runs)
@@ -136,14 +136,14 @@ def _draw(runs: Sequence[Run]) -> Figure:
 
 
 def _short(value: float, _position: int) -> str:
-    """Return a number of moves as an axis shows it: 500k, 1.5M."""
+    """Return a number of moves as an axis label: 500k, 1.5M."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
 
 
 def _lines(axes: Axes, run: Run, color: str | None, curves: Mapping[str, Floats], marker: str = "") -> None:
-    """Draw curves by their labels: one run's differ in colour, several runs' in style, labelled once."""
+    """Draw labelled curves: colours tell one run's apart, line styles several runs'; label each once."""
     known = {str(line.get_label()) for line in axes.lines}
     for index, (label, values) in enumerate(curves.items()):
         there = np.isfinite(values)
@@ -175,7 +175,7 @@ def _results(axes: Axes, run: Run, color: str | None) -> None:
 
 
 def _smoothed(**names: str) -> Callable[[Axes, Run, str | None], None]:
-    """Return a panel of smoothed metrics, label=name; the single curve of one run also as it was measured."""
+    """Return a panel of smoothed metrics, label=name; a single curve of one run also shows raw values."""
 
     def panel(axes: Axes, run: Run, color: str | None) -> None:
         if len(names) == 1 and color is None:
@@ -198,7 +198,7 @@ _PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
     "explained variance of the value": _smoothed(explained="value/explained_variance"),
     "moves per second": _smoothed(speed="speed/steps_per_second"),
 }
-# Only where workers collect. An even number, since there are two columns.
+# Only when workers collect. An even number, since there are two columns.
 _WORKER_PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
     "seconds of an update: the learner": _smoothed(
         collect="time/collect", encode="time/encode", update="time/update", synchronize="time/synchronize"

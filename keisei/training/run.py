@@ -1,7 +1,7 @@
-"""A run from beginning to end: directory, console, signals, loop, result. What `keisei train` calls.
+"""A run from start to finish: directory, console, signals, loop, result. What `keisei train` calls.
 
-0: all moves are played or the time is up. 1: something failed, and the last line says what. 128 + signal: it
-was stopped, and goes on with --resume. A user's mistake is a UserError.
+Exit codes: 0: all moves are played or the time is up. 1: something failed, and the last line says what.
+128 + signal: stopped, and can be continued with --resume. A user's mistake is a UserError.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
@@ -49,11 +49,11 @@ from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManag
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended, and what came of it.
+    """How a run ended, and its totals.
 
-    exit_code, message: as `keisei train` ends with them. steps, games, updates: since the beginning of the
-    run. best: step and rating's lower end of the best evaluation. seconds: of this process. metrics: of the
-    last update, empty if there was none. workers: ParallelManager.get_statistics(), empty without workers.
+    exit_code, message: those of `keisei train`. steps, games, updates: since the start of the run. best: step
+    and lower bound of the rating of the best evaluation. seconds: in this process. metrics: of the last
+    update, empty if there was none. workers: ParallelManager.get_statistics(), empty without workers.
     """
 
     exit_code: int
@@ -71,23 +71,23 @@ class RunResult:
 def train(
     config: AppConfig | None = None, overrides: Sequence[str] = (), *, resume: str | Path | None = None
 ) -> RunResult:
-    """Do what `keisei train` does: train in a new directory, or go on with a run, and tell the result.
+    """Do what `keisei train` does: train in a new directory, or resume a run, and return the result.
 
         train(load_config("tiny"))
         train(resume="runs/first", overrides=["training.total_timesteps=4096"])
 
     config: the defaults if None. resume: as for `keisei train --resume`; the config is then the run's own.
-    Mistakes are a ConfigError, RunDirectoryError or CheckpointError.
+    Raises ConfigError, RunDirectoryError or CheckpointError.
     """
     if resume is None:
         return begin_run(override(config or load_config(), overrides), sys.argv)
     if config is not None:
-        raise ConfigError("a config and a run to resume are both given, expected one; use overrides")
+        raise ConfigError("both a config and a run to resume are given, expected one; use overrides")
     return resume_run(find_run(str(resume), None, overrides), None, overrides, sys.argv)
 
 
 def begin_run(config: AppConfig, command: Sequence[str]) -> RunResult:
-    """Train from nothing in a new directory."""
+    """Train from scratch in a new directory."""
     _check_extras(config)
     device = choose_device(config.run.device)
     with _threads(config):
@@ -107,7 +107,7 @@ def resume_run(
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
     """
     if found.run is None:
-        raise CheckpointError(f"checkpoint {found.checkpoint} lies in no run: expected one of a run")
+        raise CheckpointError(f"checkpoint {found.checkpoint} is not in a run: expected one of a run")
     with RunDirectory.open(found.run) as directory:
         checkpoint, notices = _checkpoint_of(found, directory)
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
@@ -125,47 +125,49 @@ def resume_run(
                 games = games_of(checkpoint)
                 fit = games_fit(config, games)
             except (ValueError, TypeError, KeyError, NotationError) as error:
-                raise CheckpointError(f"checkpoint {path} cannot be continued: {error}") from error
+                raise CheckpointError(f"checkpoint {path} cannot be resumed: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
             directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
             notices += [f"changed: {change}" for change in changes]
-            notices += [f"newer checkpoints are now in {aside}"] if aside else []
+            notices += [f"newer checkpoints moved to {aside}"] if aside else []
             if not fit:
-                notices.append("the games under way do not fit the number of games now; new ones begin")
-                # With new numbers, and so with other random numbers than those before.
+                notices.append(
+                    "the saved games do not match the configured number of games; starting new ones"
+                )
+                # With new game numbers, and so with new random streams.
                 games = new_games(config, next_number(games))
             return _train(trainer, games, directory, notices=notices, resumed=True)
 
 
 def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
-    """Return the checkpoint to go on from, and what is to be told about damaged ones."""
+    """Return the checkpoint to resume from, and notices about damaged ones."""
     if found.any_valid:
         return newest_checkpoint(directory.checkpoints)
     if found.checkpoint is not None:
         return load_checkpoint(found.checkpoint), []
     steps = checkpoint_steps(directory.checkpoints)
     if not steps:
-        raise CheckpointError(f"run {found.run} has no checkpoint to go on from")
+        raise CheckpointError(f"run {found.run} has no checkpoint to resume from")
     return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
 
 
 def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> AppConfig:
-    """Return the config in a checkpoint, which must be one of this run."""
+    """Return the config in a checkpoint, which must belong to this run."""
     try:
         config = config_of(checkpoint)
-    except ValueError as error:  # of another version of the settings
-        raise CheckpointError(f"checkpoint {path} has settings that are not known here: {error}") from error
+    except ValueError as error:  # from another version of the settings
+        raise CheckpointError(f"checkpoint {path} has unknown settings: {error}") from error
     try:
         refuse_unsafe(differences(load_config(directory.config_file), config))
     except ConfigError as error:
-        raise CheckpointError(f"checkpoint {path} is not of this run: {error}") from error
+        raise CheckpointError(f"checkpoint {path} does not belong to this run: {error}") from error
     return config
 
 
 def _check_extras(config: AppConfig) -> None:
     wanted = [name for name in config.run.loggers if name in WANDB_MODES]
     if wanted and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(f"run.loggers: given {wanted[0]}, but it is missing: pip install 'keisei[wandb]'")
+        raise ConfigError(f"run.loggers: {wanted[0]} is not installed: pip install 'keisei[wandb]'")
 
 
 def _train(
@@ -176,9 +178,9 @@ def _train(
     notices: Sequence[str],
     resumed: bool,
 ) -> RunResult:
-    """Run the loop to whatever end it comes to, and say it in one line.
+    """Run the loop, however it ends, and report the end in one line.
 
-    saved: the games to go on with.
+    saved: the games to continue.
     """
     config, log, began = trainer.config, LogFile(directory.log_file), time.monotonic()
     with ExitStack() as stack:
@@ -187,7 +189,7 @@ def _train(
         stack.callback(listeners.close)
         stop = stack.enter_context(
             StopRequest(
-                lambda name: listeners.notice(f"{name}: saving; a second one leaves at once"), console.close
+                lambda name: listeners.notice(f"{name}: saving; a second signal exits at once"), console.close
             )
         )
         for sink in _sinks(trainer, directory, resumed):
@@ -218,12 +220,12 @@ def _train(
 
 
 def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -> tuple[int, str]:
-    """Run the loop; return the exit code and how it ended."""
+    """Run the loop; return the exit code and a line that says how it ended."""
     trainer = loop.trainer
     try:
         loop.run()
     except Interrupted as interruption:
-        return interruption.exit_code, f"{interruption}; go on: keisei train --resume {directory.path}"
+        return interruption.exit_code, f"{interruption}; resume with: keisei train --resume {directory.path}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
@@ -234,7 +236,7 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -
         if isinstance(error, WorkerError):
             traceback.print_exception(error)
         _write(log, traceback.format_exc())
-        return 1, f"{error}; the run is saved: keisei train --resume {directory.path}"
+        return 1, f"{error}; the run is saved, resume with: keisei train --resume {directory.path}"
     except BaseException:
         _write(log, traceback.format_exc())
         raise
@@ -243,7 +245,7 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -
 
 
 def _write(log: LogFile, text: str) -> None:
-    """Write how a run ended, unless the log itself cannot be written, of which the end must not be hidden."""
+    """Log how a run ended; a log that cannot be written must not hide the reason."""
     with suppress(OSError):
         log.notice(text)
 
@@ -261,7 +263,7 @@ def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator
 
 @contextmanager
 def _threads(config: AppConfig) -> Iterator[None]:
-    """Let torch use so many threads inside, and memory again that it has used before."""
+    """Set torch's thread count inside, and let it reuse freed memory."""
     keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(config.run.threads or cores())

@@ -1,6 +1,6 @@
-"""What a console tells about a run: what its last updates were like.
+"""What a console shows of a run: statistics over its last updates.
 
-Metrics come in, one update at a time; rates, shares and histories go out. Nothing is drawn here.
+Input: metrics, one update at a time. Output: rates, shares and histories. Nothing is drawn here.
 """
 
 import math
@@ -12,13 +12,13 @@ from keisei.training.listener import RunFacts
 from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
 from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
 
-HISTORY = 160  # updates; as many as the widest sparkline shows
-WINDOW = 20  # updates that results, phases and the time to go are taken over
+HISTORY = 160  # updates, enough for the widest sparkline
+WINDOW = 20  # updates over which results, phases and the time to go are computed
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A match against an opponent: score and draws are shares of the games, length is in plies."""
+    """A match against an opponent: score and draws as shares of the games, length in plies."""
 
     step: int
     score: float
@@ -28,7 +28,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class GameCounts:
-    """Games that ended in the last updates: how, and how many by which reason."""
+    """Games that ended in the last updates, by winner and by reason."""
 
     black_wins: int
     white_wins: int
@@ -41,7 +41,7 @@ class GameCounts:
         return self.black_wins + self.white_wins + self.draws
 
     def share(self, count: int) -> float:
-        """Return a part of the finished games, NaN if there are none."""
+        """Return count as a share of the finished games, NaN if there are none."""
         return count / self.finished if self.finished else math.nan
 
 
@@ -59,7 +59,7 @@ class Progress:
         self._marks = deque([(self._begun, facts.start_step)], maxlen=WINDOW + 1)
 
     def update(self, step: int, metrics: Mapping[str, float], workers: Sequence[WorkerStatus] = ()) -> bool:
-        """Take in the metrics of an update; return whether there is an evaluation among them."""
+        """Record the metrics of an update; return whether they include an evaluation."""
         self.step = step
         self.workers = tuple(workers)
         self.updates.append(dict(metrics))
@@ -77,22 +77,22 @@ class Progress:
         return evaluated
 
     def last(self, name: str) -> float:
-        """Return a metric of the last update, NaN if it has none."""
+        """Return a metric of the last update, NaN if absent."""
         return self.updates[-1].get(name, math.nan) if self.updates else math.nan
 
     def history(self, name: str) -> list[float]:
-        """Return a metric of the last updates, oldest first, NaN where it was absent."""
+        """Return a metric over the last updates, oldest first, NaN where absent."""
         return [metrics.get(name, math.nan) for metrics in self.updates]
 
     def worker_shares(self) -> dict[str, float]:
-        """Return what share of their time the workers spent on each phase, largest first; empty without."""
+        """Return the share of the workers' time per phase, largest first; empty without workers."""
         seconds = {phase: self.last(f"parallel/seconds_{phase}") for phase in PLAY_PHASES}
         total = sum(seconds.values())
         shares = {phase: spent / total for phase, spent in seconds.items()} if total > 0 else {}
         return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     def draw_rates(self) -> list[float]:
-        """Return the share of draws of each of the last updates, NaN where no game ended."""
+        """Return the share of draws in each of the last updates, NaN where no game ended."""
         pairs = zip(self.history("games/draws"), self.history("games/finished"), strict=True)
         return [draws / finished if finished > 0 else math.nan for draws, finished in pairs]
 
@@ -106,7 +106,7 @@ class Progress:
         )
 
     def length(self) -> float:
-        """Return the mean length of the games of the last WINDOW updates, NaN if none ended."""
+        """Return the mean game length over the last WINDOW updates, NaN if no game ended."""
         plies = games = 0.0
         for metrics in self._window():
             if "games/length" in metrics:
@@ -115,9 +115,9 @@ class Progress:
         return plies / games if games else math.nan
 
     def phases(self) -> dict[str, float]:
-        """Return the share of the last WINDOW updates' time that each phase took.
+        """Return the share of time per phase over the last WINDOW updates.
 
-        Phases that only workers bring about are absent where they did not occur.
+        Phases specific to workers are absent if they did not occur.
         """
         seconds = {phase: self._sum(f"time/{phase}") for phase in PHASES}
         total = sum(seconds.values())
@@ -132,11 +132,11 @@ class Progress:
         return min(self.step / self.facts.total_steps, 1.0)
 
     def elapsed_seconds(self) -> float:
-        """Return the time since this process began to train."""
+        """Return the time since this process started training."""
         return self._clock() - self._begun
 
     def remaining_seconds(self) -> float:
-        """Return the time to go at the pace of the last WINDOW updates with all they did; NaN at first."""
+        """Return the time to go at the overall pace of the last WINDOW updates; NaN at first."""
         (begun, first), (ended, last) = self._marks[0], self._marks[-1]
         if last <= first:
             return math.nan

@@ -1,7 +1,7 @@
-"""Trainer: an agent that learns, and how far it has come. Who plays the games is the loop's business.
+"""Trainer: an agent that learns, and its progress. Who plays the games is the loop's business.
 
-It knows neither files nor console nor processes; `snapshot` is all of its state and of the games, and a
-trainer made from one goes on to the bit.
+It knows nothing of files, consoles or processes; `snapshot` is its whole state and the games', and a trainer
+made from one continues bit for bit.
 """
 
 from collections import Counter
@@ -26,15 +26,14 @@ from keisei.training.metrics import REASONS, reason_name
 
 Metrics = Mapping[str, float]
 
-# The share of the run by which the material reward has fallen to 0, so that the end is about winning alone.
+# The material reward falls to 0 by this share of the run, so that the rest is about winning alone.
 MATERIAL_REWARD_UNTIL = 0.8
 
 
 class Trainer:
     """An agent that learns from its own games.
 
-    steps: moves trained on. games: games finished meanwhile. best: the step and the score of the best
-    evaluation.
+    steps: moves trained on. games: games finished. best: step and score of the best evaluation.
     """
 
     def __init__(
@@ -53,14 +52,14 @@ class Trainer:
         return self.steps / self.config.training.total_timesteps
 
     def steps_of_next_epoch(self) -> int:
-        """Return how many moves are to be played before the next update; the last epoch may be shorter."""
+        """Return the number of moves to play before the next update; the last epoch may be shorter."""
         training = self.config.training
         return min(training.total_timesteps - self.steps, training.steps_per_epoch)
 
     def perform_ppo_update(
         self, segments: Sequence[Segment], *, before_minibatch: Callable[[], None] = lambda: None
     ) -> Metrics:
-        """Learn from segments and return the update's metrics."""
+        """Learn from the segments and return the update's metrics."""
         training = self.config.training
         buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
         material_reward = self.material_reward()
@@ -76,14 +75,14 @@ class Trainer:
         return {**metrics, "schedule/material_reward": material_reward}
 
     def material_reward(self) -> float:
-        """Return what winning a pawn's worth is rewarded with now."""
+        """Return the current reward for winning a pawn's worth of material."""
         training = self.config.training
         if self.progress >= MATERIAL_REWARD_UNTIL:
             return 0.0
         return scheduled(training.material_reward, "linear", 0.0, self.progress / MATERIAL_REWARD_UNTIL)
 
     def snapshot(self, games: Sequence[SavedGames]) -> Checkpoint:
-        """Return copies of everything that determines the future; games: of each vector that is played."""
+        """Return copies of everything that determines the future; games: one entry per vector of games."""
         return Checkpoint(
             step=self.steps,
             tensors=self.agent.tensors(),
@@ -102,7 +101,7 @@ class Trainer:
 
     @classmethod
     def from_snapshot(cls, snapshot: Checkpoint, config: AppConfig, device: torch.device) -> "Trainer":
-        """Return a trainer that goes on exactly there; the config may differ in what is safe to change."""
+        """Return a trainer that continues exactly there; the config may differ in what is safe to change."""
         state: Mapping[str, Any] = snapshot.state
         trainer = cls(config, device, numerics=_kept_numerics(state, config, device))
         trainer.agent.load_tensors(snapshot.tensors)
@@ -114,13 +113,13 @@ class Trainer:
 
 
 def config_of(snapshot: Checkpoint) -> AppConfig:
-    """Return the config in a snapshot; one that holds no training is a CheckpointError."""
+    """Return the config in a snapshot; raise CheckpointError if training state is missing."""
     needed = {"config", "numerics", "device", "updates", "skipped_in_a_row", "games", "best", "self_play"}
     missing = needed - set(snapshot.state)
     missing |= {"weights", "optimizer"} - set(snapshot.tensors) | {"games_0"} - set(snapshot.blobs)
     if missing:
         raise CheckpointError(
-            f"the checkpoint of step {snapshot.step} holds no training: {sorted(missing)} are missing"
+            f"the checkpoint of step {snapshot.step} cannot be resumed: {sorted(missing)} are missing"
         )
     return AppConfig.model_validate(snapshot.state["config"])
 
@@ -132,14 +131,14 @@ def games_of(snapshot: Checkpoint) -> list[SavedGames]:
 
 
 def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.device) -> Numerics | None:
-    """Return the formats that a run has chosen; None if it is to choose anew, being told so or elsewhere."""
+    """Return the numeric formats a run has chosen; None to choose again for a new setting or device."""
     old = AppConfig.model_validate(state["config"])
     same = (old.run.numerics, state["device"]) == (config.run.numerics, device.type)
     return Numerics(**state["numerics"]) if same else None
 
 
 def game_metrics(finished: Sequence[GameResult]) -> Metrics:
-    """Return the results of the games that ended, by colour and by reason."""
+    """Return the results of the finished games, by colour and by reason."""
     winners = Counter(game.outcome.winner for game in finished)
     reasons = Counter(game.outcome.reason for game in finished)
     metrics: dict[str, float] = {

@@ -1,9 +1,9 @@
-"""How strong the network is by now: the matches of a run in training, and the rating that follows from them.
+"""The network's current strength: matches during training, and the rating computed from them.
 
     RUN/evaluation/results.sqlite, games/
 
-The games use keyed random numbers of their own, so the training is the same with and without them. A rating
-at a step uses the games of players up to that step, so that a resumed run rates as one that went through.
+The games use their own keyed random numbers, so training is the same with and without them. A rating at a
+step uses the games of players up to that step, so that a resumed run rates like an uninterrupted one.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.policy import NetworkPolicy
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.match_result import MatchResult
 from keisei.evaluation.matches.results_store import ResultsError
@@ -39,10 +39,10 @@ BEST = "best"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStrength:
-    """What an evaluation found.
+    """The result of an evaluation.
 
-    rating: None if nothing was played. best_low: the lower end of the rating of the best checkpoint so far,
-    by the same games; minus infinity if there is none.
+    rating: None if nothing was played. best_low: the lower bound of the rating of the best checkpoint so far,
+    from the same games; minus infinity if there is none.
     """
 
     metrics: dict[str, float]
@@ -53,7 +53,7 @@ class MeasuredStrength:
 class TrainingEvaluator:
     """The evaluations of one run.
 
-    tell: takes lines for the user. should_stop: asked between rounds of moves.
+    tell: gets lines for the user. should_stop: called between rounds of moves.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class TrainingEvaluator:
         self._conditions = conditions_of(config)
 
     def measure(
-        self, agent: PPOAgent, step: int, games: int, best: tuple[int, float] | None
+        self, agent: NetworkPolicy, step: int, games: int, best: tuple[int, float] | None
     ) -> MeasuredStrength:
-        """Play so many games against each opponent, within the time that the config gives, and rate.
+        """Play this many games against each opponent, within the config's time limit, and rate.
 
-        best: step and rating's lower end of the best checkpoint so far. That results cannot be kept, on a
-        full disk for one, is told, and the training goes on without.
+        best: step and lower bound of the rating of the best checkpoint so far. If results cannot be stored (a
+        full disk), that is reported and training continues without them.
         """
         try:
             with Tournament(self._run / "evaluation", self._conditions, self._config.run.seed) as tournament:
@@ -88,7 +88,7 @@ class TrainingEvaluator:
                 ratings = tournament.ratings(up_to=step)
                 rated = {} if ratings is None else {one.player: one for one in ratings.table}
         except (ResultsError, OSError) as error:
-            self._tell(f"{step:,} moves: the evaluation failed, and the training goes on: {error}")
+            self._tell(f"{step:,} moves: the evaluation failed, training continues: {error}")
             return MeasuredStrength({}, None, -math.inf)
         if player.identity not in rated:
             return MeasuredStrength(metrics, None, -math.inf)
@@ -99,9 +99,15 @@ class TrainingEvaluator:
         return MeasuredStrength(metrics, rating, -math.inf if best is None else self._low(best, rated))
 
     def _play(
-        self, tournament: Tournament, player: Player, agent: PPOAgent, step: int, games: int, best: int | None
+        self,
+        tournament: Tournament,
+        player: Player,
+        agent: NetworkPolicy,
+        step: int,
+        games: int,
+        best: int | None,
     ) -> dict[str, float]:
-        """Play the matches, each in its share of the time that is left, and return their metrics."""
+        """Play the matches, each within its share of the remaining time, and return their metrics."""
         evaluation = self._config.evaluation
         machine = Machine(self._config.run.threads or cores(), str(agent.device))
         opponents = self._opponents(machine, best)
@@ -112,18 +118,18 @@ class TrainingEvaluator:
         metrics: dict[str, float] = {}
         for left, (name, opponent) in zip(range(len(opponents), 0, -1), opponents.items(), strict=True):
             if opponent.identity == player.identity:
-                continue  # the best checkpoint, and nothing was learned since
+                continue  # the best checkpoint, and nothing learned since
             share = time.monotonic() + (end - time.monotonic()) / left
             result = tournament.play(player, opponent, games, should_stop=self._until(share))
             late = result.stopped and not self._should_stop()
-            limit = f"; evaluation.seconds allow {budget / len(opponents):.3g} s for it" if late else ""
+            limit = f"; evaluation.seconds allows {budget / len(opponents):.3g} s for it" if late else ""
             self._tell(f"{step:,} moves: {result}{limit}")
             if result.games:
                 metrics |= _match_metrics(name, result)
         return metrics
 
     def _low(self, best: tuple[int, float], rated: Mapping[str, Rating]) -> float:
-        """Return the lower end of the best checkpoint's rating: by now, or as it was if it has none now."""
+        """Return the lower bound of the best checkpoint's rating: the current one, else the recorded one."""
         step, score = best
         weights = checkpoint_path(self._checkpoints, step) / "weights.safetensors"
         try:
@@ -136,16 +142,16 @@ class TrainingEvaluator:
     def _until(self, end: float) -> Callable[[], bool]:
         return lambda: self._should_stop() or time.monotonic() >= end
 
-    def _player(self, agent: PPOAgent, step: int) -> NetworkPlayer:
-        """Return the network as it is, known by its weights as a checkpoint of it would be."""
-        sha256 = weights_sha256(agent.tensors()["weights"])
+    def _player(self, agent: NetworkPolicy, step: int) -> NetworkPlayer:
+        """Return the current network as a player, identified by its weights like a checkpoint."""
+        sha256 = weights_sha256(agent.weights())
         identity = network_identity(sha256, TEMPERATURE)
         facts = {"step": str(step), "weights sha256": sha256}
         name, seed = f"{self._run.name}@{step}", seed_of(self._config.run.seed, identity)
         return NetworkPlayer(agent, name, seed, TEMPERATURE, identity=identity, facts=facts)
 
     def _opponents(self, machine: Machine, best: int | None) -> dict[str, Player]:
-        """Return the opponents that there are, by the names of the config."""
+        """Return the available opponents by their names in the config."""
         found: dict[str, Player] = {}
         for name in self._config.evaluation.opponents:
             if name != BEST:
@@ -154,7 +160,7 @@ class TrainingEvaluator:
                 try:
                     found[name] = self._best_player(best, machine)
                 except CheckpointError as error:
-                    self._tell(f"the best checkpoint does not play: {error}")
+                    self._tell(f"the best checkpoint cannot play: {error}")
         return found
 
     def _best_player(self, best: int, machine: Machine) -> Player:

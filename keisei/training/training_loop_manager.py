@@ -1,8 +1,8 @@
-"""TrainingLoopManager: the order of a training. `run` is the whole loop on one screen.
+"""TrainingLoopManager: `run` is the whole training loop on one screen.
 
-In: a trainer, the run's directory, who is told. Out: metrics, evaluations and checkpoints, until all moves
-are played. What is saved is always the state between two epochs, so that a resumed run goes on to the bit; an
-epoch that was interrupted is played again.
+Input: a trainer, the run's directory, listeners. Output: metrics, evaluations and checkpoints, until all
+moves are played. What is saved is always the state between two epochs, so that a resumed run continues bit
+for bit; an interrupted epoch is played again.
 """
 
 import time
@@ -29,17 +29,17 @@ from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.trainer import Trainer, game_metrics
 from keisei.training.training_evaluation import TrainingEvaluator
 
-# An interruption, a full disk, a closed pipe, weights that do not fit their format, workers that fail.
+# An interruption, a full disk, a closed pipe, weights too large for their format, failing workers.
 SAVED_FIRST = (Interrupted, OSError, OverflowError, WorkerError)
-LEAST_RATING = -10_000.0  # for one that has lost everything: files have no word for minus infinity
+LEAST_RATING = -10_000.0  # for a network that has lost every game: JSON cannot express minus infinity
 
 
 class TrainingLoopManager:
-    """Collects, learns, evaluates, records and saves, in this order.
+    """The training loop: collect, learn, evaluate, record and save, in this order.
 
-    collector: who plays; new games, as the trainer's config asks for them, if None. directory: where
-    checkpoints and evaluations are kept; without one there are none. listeners: are started, told of every
-    update and closed by `run`. stop: is asked often whether to stop. last_update: None before the first.
+    collector: plays the games; if None, new games as the trainer's config says. directory: where checkpoints
+    and evaluations go; None for neither. listeners: started, updated and closed by `run`. stop: checked
+    often. last_update: None before the first.
 
         TrainingLoopManager(Trainer(config), listeners=[PlainConsole(sys.stdout)]).run()
     """
@@ -72,10 +72,10 @@ class TrainingLoopManager:
         self._first_step = trainer.steps
 
     def run(self) -> None:
-        """Train until the moves are played or the time is up; the last epoch has the final evaluation."""
+        """Train until all moves are played or the time is up; the last epoch has the final evaluation."""
         trainer, evaluation, run = self.trainer, self.config.evaluation, self.config.run
         with self._collecting() as collector:
-            last = self._is_finished()
+            last = trainer.progress >= 1  # however short the time is, one epoch fits in
             trainer.clock.lap()
             while not last:
                 before, best_before = trainer.steps, trainer.best
@@ -99,7 +99,7 @@ class TrainingLoopManager:
 
     @contextmanager
     def _collecting(self) -> Iterator[Collector]:
-        """Have listeners and collector running inside; what ends the run early is saved before they end."""
+        """Run the listeners and the collector inside; save before they close if the run ends early."""
         with closing(self._listeners):
             try:
                 self._listeners.start(self._facts())
@@ -131,15 +131,15 @@ class TrainingLoopManager:
         return out_of_time or self.trainer.steps >= training.total_timesteps
 
     def _look(self) -> None:
-        """Look up from long work: has somebody asked to stop, has a worker died?"""
+        """Look up from long work: has a stop been requested, has a worker died?"""
         self._stop.check()
         self._collector.supervise()
 
     def _evaluate(self, games: int) -> Mapping[str, float]:
-        """Play so many games against each opponent; the training's random streams are not touched.
+        """Play this many games against each opponent; the training's random streams are not touched.
 
-        The best weights are those whose rating is surely high: by the lower end of its 95 % interval, so that
-        few lucky games do not outdo many.
+        The best weights are those with the highest lower bound of the rating's 95 % interval, so that a few
+        lucky games do not outdo many.
         """
         trainer = self.trainer
         if self._strength is None:
@@ -157,7 +157,7 @@ class TrainingLoopManager:
         return self._stop.requested
 
     def _record(self, metrics: Mapping[str, float], finished: Sequence[GameResult], steps: int) -> None:
-        """Tell everybody about an update, with its speed and where its time went."""
+        """Report an update to all listeners, with its speed and where its time went."""
         trainer, collector = self.trainer, self._collector
         saved_games, workers = tuple(collector.save_games()), tuple(collector.workers)
         self._between_epochs = trainer.snapshot(saved_games)
@@ -177,7 +177,7 @@ class TrainingLoopManager:
         self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:
-        """Write a checkpoint; one that fails (a full disk) is told, and is an error only if it must be."""
+        """Write a checkpoint; a failure (a full disk) is reported, and raised only if it must succeed."""
         if self._directory is None:
             return
         parent, best = self._directory.checkpoints, self.trainer.best
@@ -194,12 +194,12 @@ class TrainingLoopManager:
             except CheckpointError as error:
                 if must:
                     raise
-                self._listeners.notice(f"{error}; the run goes on, and tries again at the next checkpoint")
+                self._listeners.notice(f"{error}; the run continues and will retry at the next checkpoint")
 
 
 def crossed(before: int, after: int, every: int) -> bool:
-    """Tell whether a multiple of `every` lies in (before, after]; never for 0.
+    """Return whether a multiple of `every` lies in (before, after]; never for 0.
 
-    Not a modulo: steps go in leaps, which may miss every multiple.
+    Not a modulo: steps advance in leaps, which may skip every multiple.
     """
     return every > 0 and after // every > before // every

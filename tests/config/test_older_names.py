@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, to_yaml
 from keisei.config.older_names import CONSTANTS
 from keisei.config.schema import AppConfig

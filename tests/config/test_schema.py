@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from keisei.config.errors import ConfigError, problems
+from keisei.config.config_errors import ConfigError, problems
 from keisei.config.fields import Setting, rooms, settings, table
-from keisei.config.schema import AppConfig, EnvConfig, Room, TrainingConfig, validated
+from keisei.config.schema import AppConfig, EnvConfig, Room, validated
 
 SETTINGS = {row.path: row for row in settings(AppConfig)}
 
@@ -105,11 +105,6 @@ def test_a_word_means_what_its_field_takes(path: str, given: str, meant: object)
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        (nested("training.games", 48), "training: games 48 must divide steps_per_epoch 4096"),
-        (
-            nested("training.minibatch_size", 96),
-            "training: minibatch_size 96 must divide steps_per_epoch 4096",
-        ),
         (nested("model.norm_groups", 5), "model: norm_groups 5 must divide channels 32"),
         (nested("evaluation.opponents", ["random"] * 2), "evaluation: opponents has random more than once"),
         (nested("run.loggers", ["wandb"] * 2), "run: loggers has wandb more than once"),
@@ -158,8 +153,6 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
         "env": {"max_moves": 1, "max_move": 2},
         "model": {"channels": 33, "blocks": -1},
         "training": {
-            "games": 48,
-            "minibatch_size": 96,
             "gamma": 2,
             "learning_rat": 1,
             "parallel": {"enabled": "perhaps", "num_workers": 0},
@@ -176,15 +169,13 @@ def test_all_problems_come_at_once_and_none_twice() -> None:
         "training.learning_rat: unknown key; nearest is training.learning_rate",
         "training.parallel.enabled: given perhaps, expected true or false or auto",
         "training.parallel.num_workers: given 0, expected a whole number >= 1 or auto",
-        "training: games 48 must divide steps_per_epoch 4096",
-        "training: minibatch_size 96 must divide steps_per_epoch 4096",
     ]
 
 
 def test_a_default_is_not_blamed_for_a_value_that_was_refused() -> None:
-    # 1000 steps would not fit the default of 64 games, but only the 0 games are reported.
-    data = {"training": {"games": 0, "steps_per_epoch": 1000, "minibatch_size": 100}}
-    assert problems(AppConfig, data) == ["training.games: given 0, expected a whole number >= 1, <= 100000"]
+    # 30 channels do not fit the default of 4 groups, but only the 0 groups are reported.
+    data = {"model": {"norm_groups": 0, "channels": 30}}
+    assert problems(AppConfig, data) == ["model.norm_groups: given 0, expected a whole number >= 1"]
 
 
 def test_an_older_name_beside_todays_is_refused() -> None:
@@ -205,15 +196,16 @@ def test_validated_returns_an_equal_copy(room: type[Room]) -> None:
 
 def test_a_value_assigned_after_loading_is_refused_where_it_is_used() -> None:
     config = AppConfig()
-    config.training.games = 48
+    config.model.channels = 30
     config.training.gamma = "high"  # type: ignore[assignment]
     config.env.max_moves = 0
-    games = "training: games 48 must divide steps_per_epoch 4096"
+    channels = "model: norm_groups 4 must divide channels 30"
     gamma = "training.gamma: given high, expected a number > 0, <= 1"
     moves = "env.max_moves: given 0, expected a whole number >= 2, <= 100000"
     for room, lines in [
-        (config, {games, gamma, moves}),
-        (config.training, {games, gamma}),
+        (config, {channels, gamma, moves}),
+        (config.model, {channels}),
+        (config.training, {gamma}),
         (config.env, {moves}),
     ]:
         with pytest.raises(ConfigError) as caught:
@@ -241,13 +233,16 @@ def test_the_error_has_a_line_for_each_problem_and_survives_pickling() -> None:
     assert error.problems == ("a: one", "b: two")
 
 
+@given(st.integers(1, 64), st.integers(4, 2048))
+def test_a_network_is_accepted_exactly_if_its_groups_divide(groups: int, channels: int) -> None:
+    found = problems(AppConfig, {"model": {"norm_groups": groups, "channels": channels}})
+    assert len(found) == (channels % groups > 0)
+
+
 @given(st.integers(1, 5000), st.integers(2, 5000), st.integers(1, 5000))
-def test_training_is_accepted_exactly_if_its_sizes_divide(games: int, minibatch: int, steps: int) -> None:
+def test_an_epoch_may_have_any_length(games: int, minibatch: int, steps: int) -> None:
     sizes = {"games": games, "minibatch_size": minibatch, "steps_per_epoch": steps}
-    found = problems(AppConfig, {"training": sizes})
-    assert len(found) == (steps % games > 0) + (steps % minibatch > 0)
-    if not found:
-        assert TrainingConfig.model_validate(sizes).games == games
+    assert problems(AppConfig, {"training": sizes}) == []
 
 
 def test_the_table_has_a_row_for_every_setting() -> None:

@@ -269,10 +269,10 @@ def test_a_ladder_rates_everybody_and_goes_on(run: Path, keisei: Said, tmp_path:
 
 def test_a_ladders_time_is_kept_in_the_middle_of_a_match(run: Path, keisei: Said, tmp_path: Path) -> None:
     began = time.monotonic()
-    arguments = ("--no-built-in", "--batch", "100000", "--minutes", "0.01", *FAST)
+    arguments = ("--no-built-in", "--batch", "100000", "--minutes", "0.05", *FAST)
     code, out, _ = keisei("ladder", str(run), *arguments)
     assert code is None
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 240
     assert "stopped early" in out
     assert "time is up" in out
     assert 0 < len(games_in(tmp_path / "ladder")) < 100_000
@@ -294,7 +294,7 @@ def test_help_teaches(keisei: Said) -> None:
 
 def wait_for_games(directory: Path, wanted: int, process: BaseProcess, of: str = "") -> None:
     """Wait until this many games of a player whose identity contains this text are stored."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while time.monotonic() < end and process.exitcode is None:
         if (directory / "results.sqlite").exists():
             with closing(sqlite3.connect(directory / "results.sqlite")) as connection:
@@ -325,14 +325,14 @@ def test_killed_and_interrupted_it_ends_as_if_undisturbed(keisei: Said, tmp_path
     process = start_keisei(tmp_path, *arguments, "--out", "disturbed")
     wait_for_games(tmp_path / "disturbed", 10, process)
     process.kill()
-    process.join(10)
+    process.join(60)
     assert process.exitcode == -signal.SIGKILL
     killed = games_in(tmp_path / "disturbed")
     assert 10 <= len(killed) < 140
     process = start_keisei(tmp_path, *arguments, "--out", "disturbed")
     wait_for_games(tmp_path / "disturbed", 6, process, of="network")
     os.kill(process.pid or 0, signal.SIGINT)
-    process.join(20)
+    process.join(120)
     assert process.exitcode == 130
     errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
     assert errors == "keisei: stopped; finished games are kept, run the same command to continue\n"

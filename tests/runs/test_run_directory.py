@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from checkpoint_samples import files_no_longer_than, tiny
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.schema import AppConfig, RunConfig
 from keisei.runs.checkpoint import save_checkpoint
 from keisei.runs.durable import write_durably

@@ -140,9 +140,9 @@ def test_mate_with_a_dropped_pawn_is_none_but_with_a_moved_pawn_it_is() -> None:
         ("4k4/9/4P4/9/9/9/9/9/9 b G 1", "G*5b"),
         # The rook would give check to a king on 5i.
         ("4k4/9/4P4/9/9/9/9/4r4/9 b G 1", "G*5b"),
-        # A knight, the king being shut in by its own men.
+        # A knight, with the king shut in by its own pieces.
         ("7lk/7np/9/9/9/9/9/9/9 b N 1", "N*2c"),
-        ("7nk/9/7G1/9/9/9/9/9/9 b P 1", None),  # but for the rule against P*1b it were mate
+        ("7nk/9/7G1/9/9/9/9/9/9 b P 1", None),  # P*1b would be mate, but is illegal
         ("4k4/9/9/9/9/9/9/9/9 b G 1", None),
         ("4k4/9/9/9/9/9/9/9/9 b P 1", None),
         ("k8/9/9/9/9/9/9/8R/9 b - 1", None),  # checks for ever
@@ -168,7 +168,7 @@ def test_a_longer_mate_without_the_attackers_king_is_forced(sfen: str) -> None:
 
 
 def test_without_a_king_there_are_no_counter_checks() -> None:
-    """The knight takes the lance with check: a king on 2e must move, where without one G*1b mates."""
+    """The knight takes the lance with check: a king on 2e must move; without one, G*1b mates."""
     counter_check = "6Gnk/9/7Sg/8L/7K1/9/9/9/9 b - 1"
     assert find_mate(ShogiGame(counter_check)).kind == "nomate"
     problem = ShogiGame(counter_check.replace("7K1", "9"), kings="defender")

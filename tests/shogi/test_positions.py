@@ -1,4 +1,4 @@
-"""Positions: what is in it is what the encodings say, from whatever it was made."""
+"""Positions: the contents match the encodings, whatever they were made from."""
 
 import numpy as np
 import pytest
@@ -62,5 +62,5 @@ def test_a_batch_has_them_as_views_that_end_with_the_last_legal_action() -> None
 
 
 def test_a_batch_without_planes_has_none() -> None:
-    with pytest.raises(ValueError, match="the batch has no planes, expected a batch made with planes=True"):
+    with pytest.raises(ValueError, match="the batch has no planes, expected one created with planes=True"):
         _ = Batch.empty(2, planes=False).positions

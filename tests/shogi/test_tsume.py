@@ -1,4 +1,4 @@
-"""Positions without the attacker's king, as mate problems have them: the rules, and who refuses them."""
+"""Positions without the attacker's king, as in mate problems: the rules, and what rejects them."""
 
 import copy
 import pickle
@@ -31,7 +31,7 @@ from keisei.shogi.vector import VectorGames
 
 GOLD_AT_THE_HEAD = "4k4/9/4P4/9/9/9/9/9/9 b G 1"
 DECLARABLE_BUT_FOR_THE_KING = "+P+P+P+P1+P+P+P+R/+P+P+P4+BR/9/9/9/9/9/9/4k4 b 6P 1"
-# As many moves as a side without a king can have, but for two.
+# Two moves short of the most that a side without a king can have.
 MANY_MOVES = "R8/4S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"
 
 # An opening, a middle game, an ending, full hands, and kings near each other.
@@ -53,7 +53,7 @@ def without_movers_king(sfen: str) -> str:
 
 
 def problems(seed: int, plies: int, start: str | None) -> Iterator[str]:
-    """Positions of random play without the mover's king, those apart in which the other king is in check."""
+    """Yield positions of random play without the mover's king, except those with the other king in check."""
     for game in random_play(seed, plies, start):
         sfen = without_movers_king(game.sfen())
         position = parse_sfen(sfen)[0]
@@ -160,7 +160,7 @@ def test_the_most_moves_have_room() -> None:
 
 
 def sequences(sfen: str, depth: int) -> int:
-    """Perft by the reference rules."""
+    """Count move sequences by the reference rules."""
 
     def count(position: Position, left: int) -> int:
         moves = legal_moves(position)
@@ -274,9 +274,7 @@ def test_repetition_is_a_draw_and_perpetual_check_lost() -> None:
 def test_a_side_without_a_king_cannot_declare(rule: str) -> None:
     game = tsume(DECLARABLE_BUT_FOR_THE_KING, declaration=rule)
     assert not game.can_declare()
-    with pytest.raises(
-        RulesError, match=r"^no right to declare in position .*: there is no king to enter with$"
-    ):
+    with pytest.raises(RulesError, match=r"^cannot declare in position .*: there is no king to enter with$"):
         game.declare()
     with_king = DECLARABLE_BUT_FOR_THE_KING.replace("+P1+P", "+PK+P", 1)
     assert ShogiGame(with_king, declaration="27").can_declare()
@@ -295,7 +293,7 @@ def test_the_try_rule_counts_kings_that_are_there() -> None:
 
 
 class Named(ShogiGame):
-    """A subclass with an attribute of its own."""
+    """A subclass with its own attribute."""
 
     name = ""
 

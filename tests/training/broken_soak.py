@@ -1,4 +1,4 @@
-"""The soak with something broken that it must find: python broken_soak.py BREAKAGE --duration 5"""
+"""The soak with a defect that it must find: python broken_soak.py BREAKAGE --duration 5"""
 
 import multiprocessing
 import os
@@ -21,18 +21,18 @@ kept: list[Any] = []  # what is leaked
 
 
 def put(owner: type[Any], name: str, method: Callable[..., Any]) -> None:
-    """Replace a method by another one."""
+    """Replace a method with another one."""
     setattr(owner, name, method)
 
 
 def lose_a_move() -> None:
-    """One move of every segment is not counted."""
+    """Leave one move of every segment uncounted."""
     delivered = Ledger.delivered
     put(Ledger, "delivered", lambda ledger, worker, steps: delivered(ledger, worker, steps - 1))
 
 
 def after_collecting(change: Callable[[ParallelManager, list[WorkerSegment]], None]) -> None:
-    """Let the manager do something to what it has collected, from the fifth time on."""
+    """Make the manager tamper with what it has collected, from the fifth time on."""
     collect = ParallelManager.collect_experiences
     times = iter(range(sys.maxsize))
 
@@ -46,19 +46,19 @@ def after_collecting(change: Callable[[ParallelManager, list[WorkerSegment]], No
 
 
 def deliver_twice(_manager: ParallelManager, played: list[WorkerSegment]) -> None:
-    """A segment that was delivered before comes again."""
+    """Deliver an earlier segment again."""
     kept[:] = kept or played
     played[0] = kept[0]
 
 
 def tear(_manager: ParallelManager, played: list[WorkerSegment]) -> None:
-    """The second half of a segment's moves are those of another one."""
+    """Replace the second half of a segment's moves with another segment's."""
     half = len(played[0].segment.actions) // 2
     played[0].segment.actions[half:] = played[1].segment.actions[half:]
 
 
 def kill_a_worker(manager: ParallelManager, _played: list[WorkerSegment]) -> None:
-    """A worker dies, and it is no fault of the schedule."""
+    """Kill a worker outside the schedule."""
     pid = manager.workers[0].pid
     if pid is not None and not kept:
         kept.append(pid)
@@ -66,17 +66,17 @@ def kill_a_worker(manager: ParallelManager, _played: list[WorkerSegment]) -> Non
 
 
 def leak_memory(_manager: ParallelManager, _played: list[WorkerSegment]) -> None:
-    """The learner keeps what it does not need."""
+    """Make the learner keep what it does not need."""
     kept.append(b"x" * 8_000_000)
 
 
 def leak_a_file(_manager: ParallelManager, _played: list[WorkerSegment]) -> None:
-    """A file is not closed."""
+    """Leave a file open."""
     kept.append(os.open(os.devnull, os.O_RDONLY))
 
 
 def leave_a_process() -> None:
-    """A process is still there after the shutdown."""
+    """Leave a process running after the shutdown."""
     shutdown = ParallelManager.shutdown
 
     def changed(manager: ParallelManager) -> None:

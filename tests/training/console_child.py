@@ -1,4 +1,4 @@
-"""A run of 50 updates with a console, in a process of its own: console_child.py MODE HALFWAY WORKERS.
+"""A run of 50 updates with a console, in its own process: console_child.py MODE HALFWAY WORKERS.
 
 HALFWAY is what happens after 25 updates: "wait" for a line on stdin, "raise", "interrupt" or "exit".
 WORKERS is how many worker processes the run pretends to have.

@@ -1,4 +1,4 @@
-"""Metrics as a run of some minutes gives them: a player that begins to win instead of drawing."""
+"""Metrics like those of a run of a few minutes: a player that starts to win instead of drawing."""
 
 import math
 import random
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from keisei.core.self_play import SavedGames
 
 STEPS = 4096
-# As a SavedGames, without torch, which would take each console's process seconds to load.
+# Like a SavedGames, but without torch, which would take each console's process seconds to load.
 GAMES = cast("SavedGames", SimpleNamespace(games=VectorGames(2, seed=1).save(), state={}))
 UPDATES = 50
 FACTS = RunFacts(
@@ -86,7 +86,7 @@ def fake_metrics(update: int) -> Mapping[str, float]:
 
 
 def fake_workers(update: int, count: int) -> list[WorkerStatus]:
-    """Workers after an update: all play but the last, which is being replaced for the second time."""
+    """Workers after an update: all play except the last, which is being replaced for the second time."""
     return [
         WorkerStatus(
             worker=worker,
@@ -106,7 +106,7 @@ def fake_workers(update: int, count: int) -> list[WorkerStatus]:
 
 
 def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mapping[str, float]:
-    """The metrics of an update whose moves these workers played; some were lost."""
+    """The metrics of an update whose moves these workers played; some moves were lost."""
     metrics = dict(fake_metrics(update))
     playing = ("time/env", "time/inference", "time/sampling")
     metrics["time/collect"] = sum(metrics.pop(name) for name in playing)

@@ -1,4 +1,4 @@
-"""Shared by the tests of runs with workers: a learner in a session of its own, and who is in there."""
+"""Shared by the tests of runs with workers: a learner in its own session, and the processes in it."""
 
 import os
 import signal
@@ -13,12 +13,12 @@ from training_runs import KEISEI
 
 TRAPPED = [sys.executable, str(Path(__file__).with_name("trapped_train.py"))]
 PATIENCE = 300.0  # seconds, for a busy machine
-END_SECONDS = 30.0  # for processes to end with their learner: left alone they would stay for good
+END_SECONDS = 30.0  # for processes to end with their learner: orphans would stay for good
 Learner = subprocess.Popen[str]
 
 
 def members(session: int) -> dict[int, int]:
-    """Return the processes of a session that have not ended, with the parent of each."""
+    """Return the running processes of a session, with the parent of each."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -38,18 +38,18 @@ def workers_of(learner: Learner) -> list[int]:
 
 
 def fork_server_of(learner: Learner) -> int:
-    """Return the process whose children the workers are."""
+    """Return the parent process of the workers."""
     return members(learner.pid)[workers_of(learner)[0]]
 
 
 def named_memory() -> set[str]:
-    """Return the names of shared memory on this machine that a run could have made."""
+    """Return the names of shared memory on this machine that a run could have created."""
     return {name for name in os.listdir("/dev/shm") if name.startswith(("keisei", "psm_", "torch_"))}
 
 
 @contextmanager
 def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Iterator[Learner]:
-    """Start a training in a session of its own; in the end nobody of it is there, nor its memory."""
+    """Start a training in its own session; at the end none of its processes or memory may be left."""
     memory = named_memory()
     output = (cwd / "output.txt").open("w", encoding="utf-8")
     with output, (cwd / "errors.txt").open("w", encoding="utf-8") as errors:
@@ -60,7 +60,7 @@ def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Ite
             stderr=errors,
             text=True,
             start_new_session=True,
-            # Who started the tests may have told its children to ignore it.
+            # The parent of the tests may have told its children to ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
@@ -78,24 +78,24 @@ def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Ite
 
 
 def output(cwd: Path) -> str:
-    """What the last learner in a folder has said."""
+    """The output of the last learner in a folder."""
     return (cwd / "output.txt").read_text(encoding="utf-8")
 
 
 def errors(cwd: Path) -> str:
-    """What the last learner in a folder, and its workers, have complained about."""
+    """The error output of the last learner in a folder and its workers."""
     return (cwd / "errors.txt").read_text(encoding="utf-8")
 
 
 def train(*arguments: str, cwd: Path, command: list[str] | None = None) -> int:
-    """Train to whatever end, in a session of its own; return the exit code."""
+    """Train until the run ends, in its own session; return the exit code."""
     cwd.mkdir(exist_ok=True)
     with learner("train", *arguments, cwd=cwd, command=command) as process:
         return process.wait(PATIENCE)
 
 
 def wait_for(text: str, process: Learner, cwd: Path) -> None:
-    """Wait until a learner has said something."""
+    """Wait until a learner has printed something."""
     deadline = time.monotonic() + PATIENCE
     while text not in output(cwd):
         assert process.poll() is None, f"the learner ended without saying {text!r}: {errors(cwd)}"

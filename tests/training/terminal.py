@@ -1,15 +1,15 @@
-"""A terminal of the simplest kind: it shows text and obeys the few commands that rich sends."""
+"""A minimal terminal: it shows text and obeys the few commands that rich sends."""
 
 import re
 
 from rich.cells import cell_len
 
 TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|\x1b\][^\x07]*\x07|(.)", re.DOTALL)
-BEGUN = re.compile(r"\x1b(\[[\d;?]*|\][^\x07]*)?$")  # a command of which the end is still to come
+BEGUN = re.compile(r"\x1b(\[[\d;?]*|\][^\x07]*)?$")  # an incomplete command
 
 
 class Terminal:
-    """Rows of cells, of which a wide character takes two, the second one empty."""
+    """Rows of cells; a wide character takes two, the second one empty."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.cursor_shown = True
@@ -19,7 +19,7 @@ class Terminal:
         self._rest = ""
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size; rows that have become too long are broken, as most terminals do."""
+        """Change the size; rows that are now too long are wrapped, as most terminals do."""
         self.columns, self.rows = columns, rows
         broken = [
             line[begin : begin + columns]
@@ -31,11 +31,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What a person sees."""
+        """What the user sees."""
         return "\n".join("".join(line).rstrip() for line in self._lines)
 
     def feed(self, output: str) -> None:
-        """Take in what a program has written."""
+        """Process a program's output."""
         output = self._rest + output
         begun = BEGUN.search(output)
         self._rest = begun.group() if begun else ""

@@ -1,4 +1,4 @@
-"""Consoles: the picture in a real terminal, the lines in a log."""
+"""Consoles: the dashboard in a real terminal, the lines in a log."""
 
 import fcntl
 import io
@@ -28,7 +28,7 @@ NARROW, WIDE = (80, 24), (200, 60)
 
 
 class Session:
-    """A child in a pseudo-terminal, and what its terminal shows."""
+    """A child in a pseudo-terminal, and what the terminal shows."""
 
     def __init__(
         self, size: tuple[int, int], halfway: str, workers: int, environment: dict[str, str]
@@ -52,10 +52,10 @@ class Session:
         self.terminal.resize(*size)
 
     def read(self) -> bool:
-        """Read on; False when the child has gone."""
+        """Read on; return False once the child is gone."""
         try:
             self._pending += os.read(self.master, 65536)
-        except OSError:  # how Linux tells that nobody holds the other end any more
+        except OSError:  # how Linux says that the other end is closed
             return False
         text = self._pending.decode("utf-8", errors="ignore")
         self._pending = self._pending[len(text.encode()) :]
@@ -146,7 +146,7 @@ def check_picture(terminal: Terminal, board: bool) -> None:
 
 
 def bottom(columns: int) -> str:
-    """The last row of a whole picture."""
+    """The last row of a complete dashboard."""
     return "╰" + "─" * (columns - 2) + "╯"
 
 
@@ -182,7 +182,7 @@ def test_a_dumb_terminal_gets_lines() -> None:
 
 
 class Watched(tuple[SavedGames, ...]):
-    """Saved games that note when they are looked at."""
+    """Saved games that record when they are read."""
 
     asked: list[float]
     now: list[float]
@@ -235,7 +235,7 @@ def test_the_board_is_not_asked_for_where_workers_take_its_place(monkeypatch: py
 
 
 def plain_lines(seconds: float, updates: int = UPDATES) -> list[str]:
-    """What a log gets of updates that take so many seconds each, without the time of day."""
+    """The log lines of updates that take `seconds` each, without the time of day."""
     stream, now = io.StringIO(), [0.0]
     console = PlainConsole(stream, lambda: now[0])
     console.start(FACTS)
@@ -291,7 +291,7 @@ def test_a_line_tells_what_an_update_was_like() -> None:
 
 
 def parallel_fields(workers: int, told: int, **changed: float) -> list[str]:
-    """What a line ends with behind the games' length, with so many workers of which so many are told."""
+    """The end of a line after the games' length, with this many workers, `told` of them reported."""
     stream = io.StringIO()
     console = PlainConsole(stream, lambda: 0.0)
     console.start(FACTS)

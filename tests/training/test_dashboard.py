@@ -1,4 +1,4 @@
-"""The picture at many sizes: it fits, and leaves out what does not."""
+"""The dashboard at many sizes: it fits, and drops what does not."""
 
 import io
 from dataclasses import replace
@@ -117,7 +117,7 @@ def test_words_in_brackets_are_shown_as_they_are() -> None:
 
 
 def worker_lines(lines: list[str]) -> list[str]:
-    """The rows of the workers' panel without its borders, at a width that has no board."""
+    """The rows of the workers' panel without its borders, at a width without a board."""
     begin = next(index for index, line in enumerate(lines) if line.startswith("╭─ workers"))
     end = next(index for index in range(begin, len(lines)) if lines[index].startswith("╰"))
     return [line.strip("│ ") for line in lines[begin + 1 : end]]

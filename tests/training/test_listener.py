@@ -1,4 +1,4 @@
-"""Listeners are told in order, from the start to the end, and the log keeps what was said."""
+"""Listeners are called in order, from start to close, and the log keeps the notices."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ UPDATE = Update(1024, {"loss/policy": 0.5})
 
 
 class Noting:
-    """A listener that writes down what it hears, with its name, where all of them do."""
+    """A listener that records its calls, with its name, in a shared list."""
 
     def __init__(self, name: str, heard: list[str]) -> None:
         self.name, self.heard = name, heard

@@ -1,4 +1,4 @@
-"""Training goes on while workers are killed, stopped, made to raise and to hang: nothing is lost or left."""
+"""Training continues while workers are killed, stopped, made to raise and hang: nothing is lost or left."""
 
 import json
 import re
@@ -24,13 +24,13 @@ TWO_WORKERS = [
 ]
 SOAK = str(Path(__file__).parents[2] / "scripts" / "test_parallel_stability.py")
 BROKEN = str(Path(__file__).with_name("broken_soak.py"))
-WORKERS_HIT = {"slow": 0, "kill all": 4}  # by a fault of this kind, so that it must be replaced; else 1
+WORKERS_HIT = {"slow": 0, "kill all": 4}  # how many workers such a fault gets replaced; otherwise 1
 
 
 def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
-    """Run the soak to its end; return how it ended, and its report."""
+    """Run the soak to its end; return the process and its report."""
     done = subprocess.run(
-        # The patience is for a busy machine; `make soak` has none.
+        # The patience is for a busy machine; `make soak` does without.
         [sys.executable, *arguments, "--patience", "4", "--json", str(report)],
         cwd=report.parent,
         capture_output=True,
@@ -42,7 +42,7 @@ def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[st
 
 
 def assert_sound(done: "subprocess.CompletedProcess[str]", figures: dict[str, Any], faults: int) -> None:
-    """It ended well, all faults happened, and the figures of the report fit together."""
+    """The soak ended well, all faults happened, and the figures of the report add up."""
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "no breach"
     assert done.stdout.startswith(f"{faults} faults: ")
@@ -76,13 +76,13 @@ def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Pa
 @pytest.mark.parametrize(
     ("breakage", "said"),
     [
-        ("lose a move", r"conservation: \d+ moves wait, expected \d+"),
+        ("lose a move", r"conservation: \d+ moves are waiting, expected \d+"),
         ("deliver twice", r"duplicate: worker 0's segment 0\.\d+ came after 0\.\d+"),
-        ("tear", r"torn: worker 0's segment 0\.\d+ has a move that is not legal in its position"),
-        ("kill a worker", r"restart: worker 0's process 0 was replaced, and not hit"),
+        ("tear", r"torn: worker 0's segment 0\.\d+ has an illegal move"),
+        ("kill a worker", r"restart: worker 0's process 0 was replaced but not hit"),
         ("leak memory", r"memory: learner_bytes grew by [\d.]+ MB"),
-        ("leak a file", r"open files: \d+ in the beginning, \d+ in the end"),
-        ("leave a process", r"orphan: processes \[\d+\] are left"),
+        ("leak a file", r"open files: \d+ at the start, \d+ at the end"),
+        ("leave a process", r"orphan: processes \[\d+\] are left behind"),
     ],
 )
 def test_the_soak_finds_what_is_broken(tmp_path: Path, breakage: str, said: str) -> None:
@@ -97,7 +97,7 @@ def test_the_account_can_be_asked_for_while_a_collection_is_under_way() -> None:
     config = load_config("tiny", TWO_WORKERS)
     seen: list[Account] = []
     with ParallelManager(config, PPOAgent(config, "cpu")) as manager:
-        # Ten turns of one short segment each: what is taken already is neither waiting nor trained on.
+        # Ten rounds of one short segment each: what is taken already is neither waiting nor trained on.
         manager.collect_experiences(512 * 10, before_wait=lambda: seen.append(manager.account()))
     assert max(account.in_flight for account in seen) > 512
 
@@ -114,4 +114,4 @@ def test_memory_does_not_grow_if_nobody_asks_for_metrics() -> None:
                 sizes.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
-    assert sizes[1] - sizes[0] < 5000  # less than a byte for each time
+    assert sizes[1] - sizes[0] < 5000  # less than a byte per call

@@ -1,4 +1,4 @@
-"""Runs with worker processes: to the bit the same whoever is killed when, and nothing of them is left."""
+"""Runs with worker processes: the same bit for bit whichever is killed when, with nothing left behind."""
 
 import dataclasses
 import os
@@ -33,19 +33,19 @@ from keisei.runs.checkpoint import Checkpoint
 from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explanation, read_metrics
 
-pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]  # several whole runs, maybe on a busy machine
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]  # whole runs, maybe on a busy machine
 
 PARALLEL = ["training.parallel.enabled=true", "training.parallel.num_workers=2"]
-# Everything of a run in some seconds, played by two workers with eight games each.
+# Everything in a run within seconds, played by two workers with eight games each.
 BEGIN = ["--config", "tiny", *SMALL, *PARALLEL, "training.parallel.episodes_per_worker=8"]
 BEGIN += ["run.keep_checkpoints=100"]
-# No evaluation, and so three seconds less.
+# No evaluation, which saves three seconds.
 SHORT = ["--config", "tiny", *PARALLEL, "evaluation.every=0", "evaluation.final_games=0", "run.console=plain"]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of BEGIN that nobody disturbed."""
+    """An undisturbed run of BEGIN."""
     folder = tmp_path_factory.mktemp("undisturbed")
     assert train(*BEGIN, cwd=folder) == 0, errors(folder)
     assert errors(folder) == ""
@@ -120,7 +120,7 @@ def test_workers_and_their_fork_server_killed_at_random_moments_change_nothing(
         wait_for("moves/s", process, tmp_path)
         hit = set(workers_of(process))
         os.kill(fork_server_of(process), signal.SIGKILL)  # and with it all workers, once
-        # A worker is given up after 5 restarts, and then another one plays more.
+        # A worker is given up after 5 restarts; then the other one plays more.
         while process.poll() is None and kills < 4:
             victims = [pid for pid in workers_of(process) if pid not in hit]
             if len(victims) == 2:
@@ -133,7 +133,7 @@ def test_workers_and_their_fork_server_killed_at_random_moments_change_nothing(
     assert process.returncode == 0, errors(tmp_path)
     assert kills >= 3
     told = output(tmp_path).count("died (SIGKILL, probably out of memory)")
-    assert kills - 1 <= told <= kills  # the last one may have come when the run was over
+    assert kills - 1 <= told <= kills  # the last one may have come after the run was over
     assert output(tmp_path).count("died (exit code 255) in game") == 2
     assert_as_undisturbed(the_run(tmp_path), undisturbed)
 
@@ -183,12 +183,12 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
         with learner("train", *arguments, cwd=tmp_path) as process:
             wait_for("moves/s" if started else "seed 1", process, tmp_path)
             if not started:
-                while len(members(process.pid)) < 3:  # the fork server is there, and will load torch
+                while len(members(process.pid)) < 3:  # the fork server is running, and about to load torch
                     time.sleep(0.01)
                 time.sleep(0.3)
             send(process.pid, signum)
             assert process.wait(PATIENCE) == 128 + signum, (output(tmp_path), errors(tmp_path))
-        assert f"stopped by {signum.name}; go on: keisei train --resume" in output(tmp_path)
+        assert f"stopped by {signum.name}; resume with: keisei train --resume" in output(tmp_path)
         assert "Traceback" not in output(tmp_path) + errors(tmp_path)
         assert "died" not in output(tmp_path)
         assert last(the_run(tmp_path)).step < 6144
@@ -201,18 +201,18 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
 def test_a_second_signal_leaves_at_once_and_nobody_behind(tmp_path: Path) -> None:
     with learner("train", *BEGIN, cwd=tmp_path) as process:
         wait_for("moves/s", process, tmp_path)
-        process.send_signal(signal.SIGSTOP)  # so that both come before it has done anything
+        process.send_signal(signal.SIGSTOP)  # so that both arrive before it has done anything
         os.killpg(process.pid, signal.SIGINT)
         os.killpg(process.pid, signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         assert process.wait(PATIENCE) in (130, 143)
-    assert "a second one leaves at once" in output(tmp_path)
+    assert "a second signal exits at once" in output(tmp_path)
     assert "workers: " not in output(tmp_path)
     assert "Traceback" not in errors(tmp_path)
 
 
 def numbers(checkpoint: Checkpoint) -> list[int]:
-    """The numbers of the games under way."""
+    """The numbers of the games in progress."""
     return sorted(
         number for blob in checkpoint.blobs.values() for number in VectorGames.restore(blob).numbers
     )
@@ -232,7 +232,9 @@ def test_who_plays_can_change_and_no_game_has_a_number_twice(undisturbed: Path, 
         assert train("--resume", "latest", *more, cwd=tmp_path) == 0, errors(tmp_path)
         said = output(tmp_path)
         assert f"changed: {change.split('=')[0]}: " in said
-        assert said.count("the games under way do not fit the number of games now; new ones begin") == 1
+        assert (
+            said.count("the saved games do not match the configured number of games; starting new ones") == 1
+        )
         assert last(run).step >= steps
         now = numbers(last(run))
         assert len(now) == len(set(now)) == games
@@ -242,7 +244,7 @@ def test_who_plays_can_change_and_no_game_has_a_number_twice(undisturbed: Path, 
 
 
 def in_a_small_room(size: str) -> list[str]:
-    """Return what puts a command where there is so little of /dev/shm."""
+    """Return a prefix that runs a command with only this much /dev/shm."""
     room = f'mount -t tmpfs -o size={size} none /dev/shm && exec "$@"'
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", room, "sh"]
 
@@ -258,7 +260,7 @@ def can_mount() -> bool:
 
 @pytest.mark.skipif(not can_mount(), reason="this machine lets nobody mount a file system")
 def test_a_small_dev_shm_does_not_matter(tmp_path: Path) -> None:
-    # Four segments of 0.25 MB for each worker, far more than the 64 KB that there are.
+    # Four segments of 0.25 MB per worker, far more than the 64 KB available.
     large = ["model.channels=32", "training.steps_per_epoch=4096", "training.total_timesteps=4096"]
     code = train(*SHORT, *large, cwd=tmp_path, command=[*in_a_small_room("64k"), KEISEI])
     assert code == 0, errors(tmp_path)
@@ -267,7 +269,7 @@ def test_a_small_dev_shm_does_not_matter(tmp_path: Path) -> None:
 
 
 def no_files_larger_than(size: int) -> list[str]:
-    """Return what runs a command that can have no larger file, and so no larger memory to share either."""
+    """Return a prefix that limits a command's file size, and so its shared memory too."""
     code = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
     return [sys.executable, "-c", f"{code}; os.execv(sys.argv[1], sys.argv[1:])"]
 
@@ -276,7 +278,7 @@ def test_without_memory_for_the_weights_the_run_ends_with_a_line_that_says_so(tm
     code = train(*SHORT, cwd=tmp_path, command=[*no_files_larger_than(30_000), KEISEI])
     assert code == 2
     (line,) = errors(tmp_path).splitlines()
-    assert re.search(r"cannot have [\d,]+ bytes of shared memory: File too large", line)
+    assert re.search(r"cannot allocate [\d,]+ bytes of shared memory: File too large", line)
 
 
 def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_path: Path) -> None:
@@ -288,7 +290,7 @@ def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_pa
     assert re.search(
         r"worker 1 cannot be started \(.* bytes of shared memory: File too large\); restart", said
     )
-    assert "no worker is left: the learner plays itself, serially" in said
+    assert "no workers left: the learner plays serially" in said
     assert metrics(the_run(tmp_path))[-1]["step"] == 2048
 
 
@@ -298,14 +300,12 @@ def test_workers_that_cannot_start_end_the_run_with_their_exception(tmp_path: Pa
     complaint = errors(tmp_path)
     assert "in the worker:" in complaint
     assert 'raise ZeroDivisionError("this worker cannot play")' in complaint
-    assert "keisei: workers fail at their start: ZeroDivisionError: this worker cannot play" in complaint
-    assert "the run is saved: keisei train --resume" in complaint
+    assert "keisei: workers fail on startup: ZeroDivisionError: this worker cannot play" in complaint
+    assert "the run is saved, resume with: keisei train --resume" in complaint
     assert last(the_run(tmp_path)).step == 0
     log = (the_run(tmp_path) / "train.log").read_text(encoding="utf-8")
     assert "Traceback (most recent call last):" in log
     assert 'raise ZeroDivisionError("this worker cannot play")' in log
-    assert (
-        "  workers fail at their start: ZeroDivisionError: this worker cannot play; the run is saved" in log
-    )
+    assert "  workers fail on startup: ZeroDivisionError: this worker cannot play; the run is saved" in log
     assert train("--resume", "latest", cwd=tmp_path) == 0, errors(tmp_path)
     assert last(the_run(tmp_path)).step == 2048

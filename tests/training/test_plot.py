@@ -1,4 +1,4 @@
-"""Plots of runs: what is drawn, what is refused, and that equal metrics give equal pictures."""
+"""Plots of runs: what is drawn, what is refused, and that equal metrics give equal files."""
 
 import re
 import subprocess
@@ -33,13 +33,13 @@ def a_run(path: Path, *updates: Mapping[str, float]) -> Path:
 
 
 def words(svg: Path) -> list[str]:
-    """What is written in a picture: matplotlib leaves it in comments beside the outlines."""
+    """The text in a plot: matplotlib leaves it in comments beside the outlines."""
     ET.parse(svg)
     return re.findall(r"<!-- (.*?) -->", svg.read_text(encoding="utf-8"))
 
 
 def curves(svg: Path) -> int:
-    """How many lines are drawn in the panels: those that are clipped to one."""
+    """How many lines are drawn in the panels: those clipped to one."""
     return len(re.findall(r'<path d="[^"]*" clip-path="[^"]*" style="fill: none', svg.read_text()))
 
 
@@ -77,7 +77,7 @@ def test_a_run_with_workers_has_two_panels_more(tmp_path: Path) -> None:
     assert "nothing yet" not in written
     serial = words(plot_run(a_run(tmp_path / "serial"), tmp_path / "serial.svg"))
     assert not any("seconds of an update" in text for text in serial)
-    # Serial and parallel runs in one picture.
+    # Serial and parallel runs in one plot.
     both = [tmp_path / "serial", tmp_path / "parallel"]
     assert "transport" in words(plot_runs(both, tmp_path / "both.svg"))
 
@@ -104,7 +104,7 @@ def test_several_runs_share_the_panels(tmp_path: Path) -> None:
     written = words(together)
     assert [written.count(name) for name in ("seed1", "seed2", "seed3", "3 runs")] == [1, 1, 1, 1]
     assert written.count("against random") == 1
-    smooth, measured = 12, 4  # curves of one run; several are drawn without what was measured
+    smooth, measured = 12, 4  # curves of one run; several runs are drawn without raw values
     assert curves(alone) - curves(plot_runs([a_run(tmp_path / "no", {})], tmp_path / "no.svg")) >= smooth
     assert curves(together) - curves(alone) >= 2 * smooth - measured
 
@@ -134,12 +134,12 @@ def test_smoothing_is_a_mean_over_the_last_updates(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MetricsError, match=r"missing is no run: expected a file metrics\.jsonl in it$"):
+    with pytest.raises(MetricsError, match=r"missing is not a run: expected a file metrics\.jsonl in it$"):
         plot_run(tmp_path / "missing")
     (tmp_path / "metrics.jsonl").touch()
     with pytest.raises(MetricsError, match=r"metrics\.jsonl is empty: the run has not finished an update$"):
         plot_run(tmp_path)
-    with pytest.raises(MetricsError, match=r"expected a name that ends in \.png or \.svg$"):
+    with pytest.raises(MetricsError, match=r"expected a name ending in \.png or \.svg$"):
         plot_run(a_run(tmp_path / "first"), tmp_path / "first.gif")
     with pytest.raises(ValueError, match=r"^expected at least one run to plot, got none$"):
         plot_runs([], tmp_path / "none.svg")
@@ -162,8 +162,8 @@ def test_the_command_names_the_picture_it_has_drawn(tmp_path: Path) -> None:
 def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
     run = a_run(tmp_path / "first")
     for arguments, says in (
-        (("plot", tmp_path / "missing"), "missing is no run"),
-        (("plot", run, "--out", tmp_path / "first.gif"), "expected a name that ends in .png or .svg"),
+        (("plot", tmp_path / "missing"), "missing is not a run"),
+        (("plot", run, "--out", tmp_path / "first.gif"), "expected a name ending in .png or .svg"),
         (("plot", run, run), "--out is missing: expected a file for the picture of 2 runs"),
     ):
         done = keisei(*arguments)

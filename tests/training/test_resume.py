@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or changed goes on exactly, or says why it does not."""
+"""A run that is stopped, killed or changed continues exactly, or says why it cannot."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ KILLS = 20
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of SMALL that nobody disturbed."""
+    """An undisturbed run of SMALL."""
     folder = tmp_path_factory.mktemp("undisturbed")
     train(folder, [*SMALL, "run.keep_checkpoints=100"])
     return the_run(folder)
@@ -90,7 +90,7 @@ def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
         assert_same(last(the_run(folder)), last(finished))
         if kills == KILLS:
             return
-        folder = tmp_path / str(kills)  # a fast machine finished between two kills: once more
+        folder = tmp_path / str(kills)  # a fast machine finished between two kills: try again
 
 
 def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
@@ -187,14 +187,14 @@ def test_a_safe_change_is_told(finished: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "changed: training.total_timesteps: 6144 -> 6400" in done.stdout
     assert metrics(copy)[-1]["step"] == 6400
-    began, *_, told, begun_again, change, end = (copy / "train.log").read_text(encoding="utf-8").splitlines()
-    for line in (began, begun_again):
-        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  run \S+, seed 1, ", line)
-    assert began.endswith("moves 0 to 6,144")
-    assert "trained on 6,144 moves" in told
-    assert begun_again.endswith("moves 6,144 to 6,400")
-    assert change.endswith("  changed: training.total_timesteps: 6144 -> 6400")
-    assert "trained on 6,400 moves" in end
+    log = (copy / "train.log").read_text(encoding="utf-8").splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \S", line) for line in log)
+    first, second = (number for number, line in enumerate(log) if "  run " in line)
+    assert log[first].endswith("moves 0 to 6,144")
+    assert "  trained on 6,144 moves" in log[second - 1]
+    assert log[second].endswith("moves 6,144 to 6,400")
+    assert log[second + 1].endswith("  changed: training.total_timesteps: 6144 -> 6400")
+    assert "  trained on 6,400 moves" in log[-1]
 
 
 def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ os.execv(sys.argv[1], sys.argv[1:])
     command = [sys.executable, "-c", limit, KEISEI, *training]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 1
-    assert re.search(r"step_000000000512 cannot be written: .*; the run goes on", done.stdout)
+    assert re.search(r"step_000000000512 cannot be written: .*; the run continues", done.stdout)
     assert re.search(r"step_000000001024 cannot be written", done.stderr)
     assert "Traceback" not in done.stderr
     assert not list(the_run(tmp_path).glob("checkpoints/*"))
@@ -276,11 +276,11 @@ def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_p
     shutil.copytree(finished / "checkpoints" / "step_000000006144", tmp_path / "alone")
     done = keisei("train", "--resume", "alone", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "keisei: checkpoint alone lies in no run: expected one of a run\n"
+    assert done.stderr == "keisei: checkpoint alone is not in a run: expected one of a run\n"
 
 
 def of_an_earlier_version(run: Path) -> None:
-    """Rewrite a run's settings under the names that they had."""
+    """Rewrite a run's settings under their old names."""
     file = run / "config.yaml"
     text = file.read_text(encoding="utf-8")
     text = text.replace(
@@ -334,7 +334,7 @@ def test_a_checkpoint_of_another_run_is_refused_by_name(finished: Path, tmp_path
     for where in ("latest", "runs/copy/checkpoints/step_000000006400"):
         done = keisei("train", "--resume", where, cwd=tmp_path)
         assert done.returncode == 2
-        assert "step_000000006400 is not of this run: model.channels" in done.stderr
+        assert "step_000000006400 does not belong to this run: model.channels" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert metrics(copy) == metrics(finished)
 
@@ -386,7 +386,7 @@ def test_formats_can_be_changed_on_resume_and_are_kept_otherwise(finished: Path,
 def test_an_override_is_checked_against_the_run_and_not_against_the_defaults(
     finished: Path, tmp_path: Path
 ) -> None:
-    copy_of(finished, tmp_path)  # its minibatches are of 64 moves, the default's of 256
+    copy_of(finished, tmp_path)  # it uses minibatches of 64 moves, the default 256
     change = "training.steps_per_epoch=320"
     done = keisei("train", "--resume", "latest", change, "--total-timesteps=6400", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

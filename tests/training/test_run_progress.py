@@ -1,4 +1,4 @@
-"""Progress: rates, shares and histories of the last updates, by hand."""
+"""Progress: rates, shares and histories of the last updates, worked out by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`keisei train` as a user meets it."""
+"""`keisei train` as the user sees it."""
 
 import json
 import re
@@ -52,6 +52,39 @@ def test_the_last_partial_epoch_is_trained_on_too(tmp_path: Path) -> None:
     assert [line["step"] for line in recorded] == [512, 512 + 12 * 16]
     assert [line["update/minibatches"] for line in recorded] == [4, 2]
     assert last(the_run(tmp_path)).step == 704
+
+
+@pytest.mark.parametrize(
+    ("players", "end", "minibatches"),
+    [
+        (["training.parallel.enabled=false", "training.games=16"], 80, 3),
+        (
+            [
+                "training.parallel.enabled=true",
+                "training.parallel.num_workers=2",
+                "training.parallel.episodes_per_worker=8",
+            ],
+            72,
+            1,
+        ),
+    ],
+    ids=["serial", "workers"],
+)
+def test_an_epoch_of_20_moves_is_rounded_up_to_whole_rounds(
+    tmp_path: Path, players: list[str], end: int, minibatches: int
+) -> None:
+    sizes = ["training.steps_per_epoch=20", "training.minibatch_size=7", "training.total_timesteps=70"]
+    quick = ["evaluation.every=0", "evaluation.final_games=0", "run.checkpoint_every=32"]
+    done = keisei("train", "--config", "tiny", *sizes, *quick, *players, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = the_run(tmp_path)
+    # 2 moves in each of 16 games; for the 6 that are left of 70, one in each, or one in each of a worker's 8.
+    assert [row["step"] for row in metrics(run)] == [32, 64, end]
+    assert [row["update/minibatches"] for row in metrics(run)] == [5, 5, minibatches]
+    assert last(run).step == end
+    more = keisei("train", "--resume", "latest", f"--total-timesteps={end + 1}", cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
+    assert [row["step"] for row in metrics(run)] == [32, 64, end, end + end - 64]
 
 
 def test_time_is_up(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Training from a script: `train`, and a loop of one's own."""
+"""Training from a script: `train`, and a custom loop."""
 
 import signal
 import threading
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keisei.config.errors import ConfigError
+from keisei.config.config_errors import ConfigError
 from keisei.config.files import load_config
 from keisei.runs.checkpoint import checkpoint_steps
 from keisei.training import RunResult, Trainer, TrainingLoopManager, train
@@ -23,13 +23,14 @@ QUICK = [
     "evaluation.every=0",
     "evaluation.final_games=0",
     "run.console=off",
+    "run.threads=1",
 ]
 
 
 def test_train_returns_what_came_of_it_and_goes_on(tmp_path: Path) -> None:
     config = load_config("tiny", [*QUICK, f"run.directory={tmp_path}", "run.name=first"])
     results: list[RunResult] = []
-    # In a thread, where Python lets nobody set a signal's handler.
+    # In a thread, where Python allows no signal handlers.
     thread = threading.Thread(target=lambda: results.append(train(config)))
     thread.start()
     thread.join(120)
@@ -79,7 +80,7 @@ def test_an_unexpected_exception_is_in_the_log_and_raised(
 
 
 class Counting(SilentListener):
-    """Keeps every update."""
+    """A listener that keeps every update."""
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
@@ -96,7 +97,7 @@ def test_a_loop_needs_a_trainer_only_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    evaluated = ["evaluation.every=256", "evaluation.final_games=2"]  # has no place without a directory
+    evaluated = ["evaluation.every=256", "evaluation.final_games=2"]  # impossible without a directory
     listener = Counting()
     loop = TrainingLoopManager(Trainer(load_config("tiny", [*QUICK, *evaluated])), listeners=[listener])
     assert loop.last_update is None

@@ -1,4 +1,4 @@
-"""Evaluation during training: it changes nothing else, rates, keeps its time, and survives a kill."""
+"""Evaluation during training: it changes nothing else, rates, keeps to its time, and survives a kill."""
 
 import json
 import math
@@ -85,7 +85,7 @@ def test_each_evaluation_has_scores_and_a_rating(evaluated: Path) -> None:
     assert picture.read_bytes().startswith(PNG)
     notices = said(evaluated.parents[1])
     assert "! 256 moves: first@256 vs alphabeta-1: " in notices
-    assert "evaluation.seconds allow" not in notices
+    assert "evaluation.seconds allows" not in notices
 
 
 def test_the_rating_is_that_of_the_games_so_far(evaluated: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_rating_is_that_of_the_games_so_far(evaluated: Path) -> None:
             told = [row[f"evaluation/rating{end}"] for end in ("", "_low", "_high")]
             assert told == [value if math.isfinite(value) else None for value in rating_bounds(rating)]
         games = tournament.results.games()
-    # Three opponents, the best from the second time on, 10 games and in the end 12; and the scale.
+    # Three opponents, the best from the second time on, 10 games and at the end 12; and the link matches.
     with_networks = [game for game in games if "network" in game.black + game.white]
     assert len(with_networks) == 10 * (3 + 4) + 12 * 4
     assert len(games) - len(with_networks) == 2 * 10
@@ -119,7 +119,7 @@ def test_the_best_checkpoint_is_the_one_with_the_highest_lower_end(evaluated: Pa
             assert ratings is not None
             if best is None or ratings[identities[step]].low > ratings[identities[best]].low:
                 best, low = step, ratings[identities[step]].low
-        # Who was the best at a time has played against who came next.
+        # Each best network has played against its successor.
         players = {*tournament.results.players()}
     assert players >= {*identities.values()}
     marked = best_checkpoint(evaluated / "checkpoints")
@@ -147,7 +147,7 @@ def test_ratings_are_in_tensorboard(evaluated: Path) -> None:
 
 
 def wait_for_games(run: Path, step: int, wanted: int) -> None:
-    """Wait until so many games of the network of this step are stored."""
+    """Wait until this many games of the network at this step are stored."""
     end = time.monotonic() + 60
     query = "SELECT COUNT(*) FROM games, players WHERE identity IN (black, white) AND step = ?"
     while time.monotonic() < end:
@@ -191,7 +191,7 @@ def test_without_opponents_nothing_is_rated(tmp_path: Path) -> None:
 
 
 class Measured:
-    """A meter of its own for a run that is not trained, and what it tells."""
+    """An evaluator for a run that is not trained, and what it reports."""
 
     def __init__(self, run: Path, *overrides: str) -> None:
         self.run = run
@@ -227,10 +227,10 @@ def test_the_time_is_kept_and_that_is_told(tmp_path: Path) -> None:
     )
     found = measured.meter.measure(measured.agent, 256, 1000, None)
     assert len(measured.told) == 2
-    assert all("evaluation.seconds allow 0.025 s for it" in line for line in measured.told)
+    assert all("evaluation.seconds allows 0.025 s for it" in line for line in measured.told)
     with contest_of(tmp_path) as tournament:
         games = tournament.results.games()
-    assert len(games) < 1000  # the scale would be as many, and take minutes
+    assert len(games) < 1000  # the link matches would be as many, and take minutes
     assert found.rating is None or found.metrics["evaluation/rating"] == found.rating.elo
 
 
@@ -238,7 +238,7 @@ def test_a_run_with_hardly_any_time_for_evaluations_goes_on(tmp_path: Path) -> N
     changes = ["evaluation.seconds=0.000001", "evaluation.games=1000", "evaluation.final_games=1000"]
     train(tmp_path, [*TRAINING[1:], "training.total_timesteps=512", *EVALUATION, *changes])
     assert last(the_run(tmp_path)).step == 512
-    assert "vs random: no games; evaluation.seconds allow " in said(tmp_path)
+    assert "vs random: no games; evaluation.seconds allows " in said(tmp_path)
 
 
 def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> 
     found = measured.meter.measure(measured.agent, 256, 2, None)
     assert (found.metrics, found.rating, found.best_low) == ({}, None, -math.inf)
     (line,) = measured.told
-    assert line.startswith("256 moves: the evaluation failed, and the training goes on: cannot use ")
+    assert line.startswith("256 moves: the evaluation failed, training continues: cannot use ")
 
 
 def test_the_best_is_known_by_its_weights_not_by_its_step(tmp_path: Path) -> None:
@@ -276,12 +276,12 @@ def test_the_best_is_known_by_its_weights_not_by_its_step(tmp_path: Path) -> Non
         now = tournament.ratings()
     assert now is not None
     assert found.best_low == now[own].low
-    # Of one that was never rated under these conditions, the score that it was marked with counts.
+    # For one never rated under these conditions, the recorded score counts.
     assert measured.meter.measure(measured.agent, 512, 4, (768, 123.0)).best_low == 123.0
 
 
 def test_a_rating_does_not_depend_on_what_came_later(tmp_path: Path) -> None:
-    """As in a run that was killed, and goes on from a checkpoint before evaluations that it has done."""
+    """As in a run that was killed and resumes from a checkpoint before its last evaluations."""
     measured = Measured(tmp_path, "evaluation.opponents=[random,greedy]")
     first = measured.meter.measure(measured.agent, 256, 4, None)
     weights = {name: tensor.clone() for name, tensor in measured.agent.network.state_dict().items()}
@@ -317,6 +317,6 @@ def test_the_best_plays_as_often_as_the_others_and_a_damaged_one_is_told(tmp_pat
     measured.told.clear()
     found = measured.meter.measure(measured.agent, 512, 4, (256, 0.0))
     assert "evaluation/best_score" not in found.metrics
-    assert measured.told[0].startswith("the best checkpoint does not play: ")
+    assert measured.told[0].startswith("the best checkpoint cannot play: ")
     assert found.best_low == 0.0
     assert json.dumps(found.metrics)

@@ -1,4 +1,4 @@
-"""Shared by the tests of whole runs: real processes that train, and what a run left behind."""
+"""Shared by the tests of whole runs: real processes that train, and what a run leaves behind."""
 
 import json
 import multiprocessing
@@ -15,7 +15,7 @@ from keisei.runs.find import find_run
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 
-# Some seconds of training with everything in it: decisive games, late starts, material, evaluations.
+# A few seconds of training with everything in it: decisive games, late starts, material, evaluations.
 SMALL = [
     "training.total_timesteps=6144",
     "training.games=16",
@@ -58,7 +58,7 @@ def _in_child(folder: str, resume: bool, overrides: list[str]) -> None:
 
 
 def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
-    """Start a run in a process of its own, forked from a server that has torch loaded already."""
+    """Start a run in its own process, forked from a server that has torch loaded already."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.ratings.rating_plot"])
     process = context.Process(target=_in_child, args=(str(folder), resume, overrides))
@@ -67,7 +67,7 @@ def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
 
 
 def train(folder: Path, overrides: list[str], *, resume: bool = False) -> None:
-    """Run a training to its end, in a process of its own."""
+    """Run a training to its end in its own process."""
     folder.mkdir(exist_ok=True)
     process = start(folder, resume=resume, overrides=overrides)
     process.join(120)
@@ -75,7 +75,7 @@ def train(folder: Path, overrides: list[str], *, resume: bool = False) -> None:
 
 
 def the_run(folder: Path) -> Path:
-    """The one run in a folder."""
+    """The only run in a folder."""
     (run,) = (folder / "runs").iterdir()
     return run
 
@@ -90,7 +90,7 @@ def metrics(run: Path) -> list[dict[str, float]]:
 
 
 def assert_same(first: Checkpoint, second: Checkpoint) -> None:
-    """Everything in two checkpoints is equal, tensors to the bit."""
+    """Check that two checkpoints are equal, tensors bit for bit."""
     assert first.step == second.step
     assert first.state == second.state
     assert first.blobs == second.blobs
@@ -102,7 +102,7 @@ def assert_same(first: Checkpoint, second: Checkpoint) -> None:
 
 
 def last(run: Path) -> Checkpoint:
-    """The newest checkpoint of a run, none newer being damaged."""
+    """The newest checkpoint of a run; none newer may be damaged."""
     checkpoint, damaged = newest_checkpoint(run / "checkpoints")
     assert not damaged
     return checkpoint

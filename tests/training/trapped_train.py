@@ -1,7 +1,7 @@
 """`keisei train` with a trap: python trapped_train.py TRAP NUMBER train --config tiny …
 
-The learner kills itself, or its workers fail, in a place that a test cannot hit from outside; all else is as
-it is.
+The learner kills itself, or its workers fail, in a place that a test cannot hit from outside; everything else
+is unchanged.
 """
 
 import multiprocessing
@@ -36,12 +36,12 @@ class Failing(ParallelManager):
 
 
 def die() -> None:
-    """Die as by the system's hand, without a last word."""
+    """Die as if killed by the system, without a last word."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def stop_a_worker_and_die() -> None:
-    """Leave a worker behind that cannot do anything, not even notice."""
+    """Leave behind a worker that cannot do anything, not even notice."""
     pid = multiprocessing.active_children()[0].pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -49,7 +49,7 @@ def stop_a_worker_and_die() -> None:
 
 
 def trap(owner: Any, name: str, number: int, spring: Callable[[], None]) -> None:
-    """Call `spring` in the place of the function's call with this number, counted from 0."""
+    """Call `spring` instead of the function's nth call, counted from 0."""
     original, calls = getattr(owner, name), iter(range(sys.maxsize))
 
     def trapped(*arguments: Any, **options: Any) -> Any:
@@ -61,12 +61,12 @@ def trap(owner: Any, name: str, number: int, spring: Callable[[], None]) -> None
 
 
 def lay(kind: str, number: int) -> None:
-    """Lay a trap: what happens at the how-manieth chance."""
-    if kind == "collect":  # when a segment is here, and not yet read
+    """Set a trap that springs at its nth opportunity."""
+    if kind == "collect":  # when a segment has arrived and is not yet read
         trap(WorkerCommunicator, "take_segment", number, die)
     elif kind == "update":
         trap(PPOAgent, "_gradient_step", number, die)
-    elif kind == "broadcast":  # when the weights are written, and not yet declared whole
+    elif kind == "broadcast":  # when the weights are written but not yet declared complete
         trap(model_sync, "_checksum", number, die)
     elif kind == "checkpoint":  # between two of its files
         trap(os, "fsync", number, die)

@@ -166,7 +166,7 @@ class ResultsStore:
         return [StoredGame._make(row)._replace(seed=seed) for row in rows]
 
     def totals(self, conditions: str | None = None, seed: int | None = None) -> list[PairResult]:
-        """Return the results between each two identities, of all games or of given conditions or a seed."""
+        """Return the results of each pair of identities, for all games or for given conditions or a seed."""
         rows = self._rows(
             "SELECT black, white, winner, COUNT(*) FROM games"
             " WHERE (?1 IS NULL OR conditions = ?1) AND (?2 IS NULL OR seed = ?2)"

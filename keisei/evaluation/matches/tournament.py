@@ -35,7 +35,7 @@ def scale(opponents: Sequence[str]) -> list[str]:
 
 
 def neighbours(opponents: Sequence[str], seed: int, machine: Machine) -> list[tuple[Player, Player]]:
-    """Return each two neighbours on the scale of these opponents, the stronger one first."""
+    """Return each pair of neighbours on the scale of these opponents, the stronger one first."""
     players = [make_player(name, seed, machine) for name in scale(opponents)]
     return [(stronger, weaker) for weaker, stronger in pairwise(players)]
 
@@ -98,15 +98,15 @@ class Tournament:
         machine: Machine = ONE_THREAD,
         should_stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Play matches between neighbours in strength among the anchor and the built-in ones of these.
+        """Play matches between neighbours in strength among the anchor and built-in opponents.
 
-        They put all players that have met one of them on a common scale.
+        They put everyone who has played one of them on a common scale.
         """
         for stronger, weaker in neighbours(opponents, self.seed, machine):
             self.play(stronger, weaker, games, should_stop=should_stop)
 
     def totals(self) -> list[PairResult]:
-        """Return the results between each two players under these conditions and with this seed.
+        """Return the results of each pair of players under these conditions and with this seed.
 
         Other seeds are left out: without randomness they would repeat the same games.
         """
@@ -155,7 +155,7 @@ class Tournament:
         return StoredGame(black, white, str(self.conditions), self.seed, game.pair, winner, reason, plies)
 
     def _earlier(self, player: Player, opponent: Player) -> dict[int, PairSummary]:
-        """Return the pairs of which both games are stored."""
+        """Return the pairs whose games are both stored."""
         as_black = self._known(player.identity, opponent.identity, Color.BLACK)
         as_white = self._known(opponent.identity, player.identity, Color.WHITE)
         return {

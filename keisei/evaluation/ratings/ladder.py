@@ -31,7 +31,7 @@ def next_pairing(
     uncertain = _uncertain(players, results, anchor, precision) if len(players) > 1 else []
     if not uncertain:
         return None
-    # Half a win and half a loss are added for each two that met, so that every strength is finite.
+    # Half a win and half a loss are added for each pair that has met, so that every strength is finite.
     finite = [
         PairResult(row.player, row.opponent, 2 * row.wins + 1, 2 * row.draws, 2 * row.losses + 1)
         for row in results

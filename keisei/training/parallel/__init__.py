@@ -19,7 +19,7 @@ __all__ = ["ModelSynchronizer", "ParallelManager", "SelfPlayWorker", "WorkerComm
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is asked for, so that torch is not needed to read about workers."""
+    """Load a name on first use, so that importing the package does not load torch."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__} has no {name}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,9 +1,9 @@
 """The channels between the learner and its workers: tickets and commands go down, segments come up.
 
-A ticket asks for one segment and names the slot of shared memory that it goes into; a worker without a ticket
-waits. So there are never more segments under way than slots, none is overwritten, and a slot is read only
-after the worker has said that it is whole. The learner's end never waits for a worker: what a worker that
-hangs does not take stays here, and half a message stays half.
+A ticket asks for one segment and names the slot of shared memory to write it to; a worker without a ticket
+waits. So there are never more segments in flight than slots, none is overwritten, and a slot is read only
+after the worker has reported it complete. The learner's end never blocks on a worker: what a hung worker
+does not read stays buffered here, and so does a partial message.
 """
 
 import json
@@ -39,11 +39,11 @@ _CHUNK, _CHUNKS = 2**18, 64
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kind of a message."""
 
     # down
     PLAY = 1
-    GAMES = 2  # these are your games from now on; the tickets so far are void
+    GAMES = 2  # these are your games from now on; earlier tickets are void
     PAUSE = 3
     RESUME = 4
     STOP = 5
@@ -59,23 +59,23 @@ _KINDS = frozenset(Kind)
 
 
 class Word(IntEnum):
-    """What a worker writes into its page of shared memory while it works, an int64 each."""
+    """The int64 values that a worker updates in its page of shared memory as it works."""
 
-    BEATS = 0  # one for every move of its vector, and some each second while it waits
+    BEATS = 0  # one for every move of its vector, and several per second while it waits
     STATE = 1  # an Activity
     STEPS = 2
     GAMES = 3
     WEIGHTS_VERSION = 4
-    BUSY_NANOSECONDS = 5  # in which it played
+    BUSY_NANOSECONDS = 5  # spent playing
     GAME_NUMBER = 6  # of the game in its first slot
-    ENV_NANOSECONDS = 7  # of those, by phase
+    ENV_NANOSECONDS = 7  # the busy time by phase, like the next two
     INFERENCE_NANOSECONDS = 8
     SAMPLING_NANOSECONDS = 9
-    TRANSPORT_NANOSECONDS = 10  # of the CPU, to read weights and messages, to count and to deliver segments
+    TRANSPORT_NANOSECONDS = 10  # CPU time to read weights and messages, count, and deliver segments
 
 
 class Activity(IntEnum):
-    """What a worker is doing, as it says itself."""
+    """What a worker says it is doing."""
 
     STARTING = 0
     WAITING = 1
@@ -87,16 +87,16 @@ PAGE_BYTES = 4096
 
 
 class DamagedError(ValueError):
-    """What a worker sent is not what it was asked for, or not what it had computed."""
+    """A worker sent something other than what was requested, or data that was corrupted on the way."""
 
 
 class LearnerGoneError(Exception):
-    """The learner has ended, or has given this process up."""
+    """The learner has ended, or has given up this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Leave to play a segment of so many moves in every game, with weights not older than these."""
+    """Permission to play a segment of `steps` moves in every game, with weights of `version` or newer."""
 
     slot: int
     steps: int
@@ -106,9 +106,9 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkerSegment:
-    """A segment and where it comes from: worker, process, sequence number, version of the weights.
+    """A segment with its origin: worker, incarnation, sequence number within it, and weights version.
 
-    results: the games that ended in it. saved: the games as they stood after it.
+    results: the games that ended in it. saved: the games as they were after it.
     """
 
     segment: Segment
@@ -122,7 +122,7 @@ class WorkerSegment:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The exception that ended a worker: `error` is its type and the first line of its text."""
+    """The exception that ended a worker; `error` is its type and the first line of its message."""
 
     error: str
     traceback: str
@@ -130,7 +130,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """One channel: tickets not yet answered, slots in all, bytes that wait to be sent."""
+    """One channel: open tickets, total slots, bytes waiting to be sent."""
 
     worker: int
     incarnation: int
@@ -148,9 +148,9 @@ class _Wire:
         self._outbox = bytearray()
 
     def receive(self) -> list[tuple[Kind, bytes]]:
-        """Return the messages that are here whole, without waiting; EOFError if the other end is gone.
+        """Return the complete messages received, without waiting; raise EOFError if the other end is gone.
 
-        One call takes so much and no more, so that one who sends without end does not keep the reader.
+        One call reads a bounded amount, so that an endless sender cannot hold the reader.
         """
         ended = False
         for _ in range(_CHUNKS):
@@ -168,7 +168,7 @@ class _Wire:
         while len(self._inbox) >= _FRAME.size:
             length, kind = _FRAME.unpack_from(self._inbox)
             if length > _LONGEST_BODY or kind not in _KINDS:
-                raise DamagedError(f"a message of kind {kind} with {length} bytes, which there is not")
+                raise DamagedError(f"an invalid message: kind {kind}, {length} bytes")
             end = _FRAME.size + length
             if len(self._inbox) < end:
                 break
@@ -179,16 +179,16 @@ class _Wire:
         return messages
 
     def send(self, kind: Kind, *parts: bytes | bytearray | memoryview) -> None:
-        """Send a message, waiting until all of it is taken."""
+        """Send a message, waiting until all of it is sent."""
         self.socket.sendall(_FRAME.pack(sum(len(part) for part in parts), kind) + b"".join(parts))
 
     def post(self, kind: Kind, body: bytes = b"") -> None:
-        """Send a message without waiting: what is not taken now goes with a later `flush`."""
+        """Send a message without waiting; what does not fit now goes out with a later `flush`."""
         self._outbox += _FRAME.pack(len(body), kind) + body
         self.flush()
 
     def flush(self) -> None:
-        """Send what is still here, as far as it is taken; one that is gone takes nothing."""
+        """Send as much of the buffer as possible without waiting; do nothing if the other end is gone."""
         while self._outbox:
             try:
                 sent = self.socket.send(self._outbox, socket.MSG_DONTWAIT)
@@ -198,12 +198,12 @@ class _Wire:
 
     @property
     def unsent(self) -> int:
-        """How many bytes are still here."""
+        """Bytes not yet sent."""
         return len(self._outbox)
 
 
 class WorkerEnd:
-    """A worker's end of its channel: what the process gets as an argument."""
+    """A worker's end of its channel, passed to its process as an argument."""
 
     def __init__(
         self, worker: int, incarnation: int, sock: socket.socket, memory: SharedMemory, slot_bytes: int
@@ -220,20 +220,20 @@ class WorkerEnd:
         WorkerEnd.__init__(self, *state)
 
     def close(self) -> None:
-        """Close the learner's copy, once the process has its own."""
+        """Close the learner's copy, once the process has its own copy."""
         self._wire.socket.close()
         self._memory.close()
 
     def write(self, word: Word, value: int) -> None:
-        """Show the learner a number."""
+        """Publish a number to the learner."""
         self._words[word] = value
 
     def add(self, word: Word, value: int) -> None:
-        """Let a number grow."""
+        """Add to a published number."""
         self._words[word] += value
 
     def receive(self, timeout: float) -> list[tuple[Kind, bytes]]:
-        """Return the messages that are here or come within so many seconds."""
+        """Return the messages received, waiting up to `timeout` seconds for the first."""
         if not select.select([self._wire.socket], [], [], timeout)[0]:
             return []
         try:
@@ -242,7 +242,7 @@ class WorkerEnd:
             raise LearnerGoneError from error
 
     def memory_of(self, ticket: Ticket) -> memoryview | None:
-        """Return where the segment of a ticket goes; None if it goes through the socket."""
+        """Return the memory for a ticket's segment; None if it goes through the socket."""
         if not self._slot_bytes:
             return None
         begin = PAGE_BYTES + ticket.slot * self._slot_bytes
@@ -257,7 +257,7 @@ class WorkerEnd:
         results: Sequence[GameResult],
         saved: SavedGames,
     ) -> None:
-        """Say that a segment lies in memory, whole: its slot, or if there are none, memory to be sent."""
+        """Report that a segment is complete in `memory`: its slot, or without slots a buffer to send."""
         parts = (_pack_results(results), json.dumps(saved.state).encode(), saved.games)
         fields = (
             self.worker,
@@ -314,7 +314,7 @@ class _Channel:
         return True
 
     def void_tickets(self) -> None:
-        """Forget the tickets, whose worker has forgotten them too."""
+        """Forget the tickets, which their worker has dropped too."""
         self._tickets.clear()
         self._free = list(range(self._slots))
 
@@ -322,13 +322,13 @@ class _Channel:
         return sum(ticket.steps * streams for ticket in self._tickets)
 
     def take(self, body: bytes) -> WorkerSegment:
-        """Check a message about a segment against its ticket and its checksum; return the segment, copied."""
+        """Check a SEGMENT message against its ticket and checksum; return a copy of the segment."""
         if len(body) < _HEADER.size:
             raise DamagedError(f"a header of {len(body)} bytes, expected {_HEADER.size}")
         *fields, checksum = _HEADER.unpack_from(body)
         worker, incarnation, sequence, version, slot, steps, streams, *lengths = fields
         if not self._tickets:
-            raise DamagedError(f"segment {sequence}, but none was asked for")
+            raise DamagedError(f"segment {sequence}, but none was requested")
         ticket = self._tickets[0]
         given = (worker, incarnation, sequence, slot, steps)
         expected = (self.worker, self.incarnation, ticket.sequence, ticket.slot, ticket.steps)
@@ -337,12 +337,14 @@ class _Channel:
                 f"(worker, incarnation, sequence, slot, steps) is {given}, expected {expected}"
             )
         if version < max(ticket.version, self._version):
-            raise DamagedError(f"weights version {version}, after {max(ticket.version, self._version)}")
+            raise DamagedError(
+                f"weights version {version}, expected at least {max(ticket.version, self._version)}"
+            )
         shape = SegmentShape(steps, streams)
         size = shape.nbytes
         lengths.append(0 if self._shared else size)
         if _HEADER.size + sum(lengths) != len(body) or size > self._slot_bytes:
-            raise DamagedError(f"{len(body)} bytes and {streams} streams of {steps} moves, which do not fit")
+            raise DamagedError(f"{len(body)} bytes do not match {streams} streams of {steps} moves")
         parts = []
         begin = _HEADER.size
         for length in lengths:
@@ -351,7 +353,7 @@ class _Channel:
         start = PAGE_BYTES + slot * self._slot_bytes
         data = bytearray(self._view[start : start + size] if self._shared else parts[3])
         if _checksum(fields, *parts[:3], data) != checksum:
-            raise DamagedError(f"segment {sequence} has another checksum than its worker computed")
+            raise DamagedError(f"segment {sequence} does not match its worker's checksum")
         self._tickets.popleft()
         self._free.append(slot)
         self._version = version
@@ -374,9 +376,9 @@ class _Channel:
 
 
 class WorkerCommunicator:
-    """All channels, seen by the learner. One that was closed is replaced by `open` for a new incarnation.
+    """The learner's ends of all channels. After `close`, `open` starts one for the next incarnation.
 
-    slots: how many segments a worker may have under way. slot_bytes: the size of the largest segment.
+    slots: how many segments a worker may have in flight. slot_bytes: the size of the largest segment.
     """
 
     def __init__(self, *, slots: int, slot_bytes: int, shared: bool) -> None:
@@ -385,9 +387,9 @@ class WorkerCommunicator:
         self._channels: dict[int, _Channel] = {}
 
     def open(self, worker: int, incarnation: int) -> WorkerEnd:
-        """Open a channel and return the end that the worker's process is to be started with.
+        """Open a channel and return the end to start the worker's process with.
 
-        A machine that has not enough memory raises an OSError.
+        Raises OSError if there is not enough memory.
         """
         assert worker not in self._channels, f"the channel of worker {worker} is open"
         channel = _Channel(worker, incarnation, self._slots, self._slot_bytes, shared=self._shared)
@@ -395,19 +397,19 @@ class WorkerCommunicator:
         return channel.worker_end
 
     def close(self, worker: int) -> None:
-        """Close a worker's channel; what it still had under way is gone."""
+        """Close a worker's channel; anything in flight is lost."""
         self._channels.pop(worker).close()
 
     def grant(self, worker: int, steps: int, version: int) -> bool:
-        """Ask a worker for a segment; False if its channel is full."""
+        """Ask a worker for a segment; return False if its channel is full."""
         return self._channels[worker].grant(steps, version)
 
     def tickets(self, worker: int) -> int:
-        """Return how many segments a worker has been asked for and has not delivered."""
+        """Return how many requested segments a worker has not delivered yet."""
         return self._channels[worker].status().tickets
 
     def steps_asked_for(self, worker: int, streams: int) -> int:
-        """Return how many moves the tickets of a worker with so many games come to."""
+        """Return the number of moves in a worker's open tickets, given its number of games."""
         return self._channels[worker].steps_asked_for(streams)
 
     def send_command(self, worker: int, command: Kind) -> None:
@@ -415,18 +417,18 @@ class WorkerCommunicator:
         self._channels[worker].wire.post(command)
 
     def send_games(self, worker: int, saved: SavedGames) -> None:
-        """Give a worker games to go on with; it drops what it had, and answers GAMES_TAKEN."""
+        """Give a worker games to continue from; it drops its own and answers GAMES_TAKEN."""
         state = json.dumps(saved.state).encode()
         self._channels[worker].wire.post(Kind.GAMES, struct.pack("<I", len(state)) + state + saved.games)
 
     def receive(self, worker: int) -> list[tuple[Kind, bytes]]:
-        """Return what a worker has sent, without waiting; EOFError if it is gone."""
+        """Return what a worker has sent, without waiting; raise EOFError if it is gone."""
         channel = self._channels[worker]
         channel.wire.flush()
         return channel.wire.receive()
 
     def take_segment(self, worker: int, body: bytes) -> WorkerSegment:
-        """Return the segment that a message is about; DamagedError if it is not as it should be."""
+        """Return the segment of a SEGMENT message; raise DamagedError if it fails a check."""
         return self._channels[worker].take(body)
 
     def void_tickets(self, worker: int) -> None:
@@ -434,16 +436,16 @@ class WorkerCommunicator:
         self._channels[worker].void_tickets()
 
     def word(self, worker: int, word: Word) -> int:
-        """Return a number that a worker shows."""
+        """Return a number that a worker publishes."""
         return self._channels[worker].word(word)
 
     def wait(self, sentinels: Collection[int], timeout: float) -> None:
-        """Wait until a worker has sent something or a sentinel of a process is ready, at most so long."""
+        """Wait up to `timeout` seconds until a worker has sent something or a process sentinel is ready."""
         sockets = [channel.wire.socket for channel in self._channels.values()]
         wait([*sockets, *sentinels], max(0.0, timeout))
 
     def status(self) -> list[ChannelStatus]:
-        """Return the status of every channel that is open."""
+        """Return the status of every open channel."""
         return [channel.status() for channel in self._channels.values()]
 
 
@@ -463,7 +465,7 @@ def read_failure(body: bytes) -> Failure:
     try:
         error, traceback = json.loads(body)
     except (ValueError, TypeError) as wrong:
-        raise DamagedError(f"a failure that cannot be read: {wrong}") from wrong
+        raise DamagedError(f"an unreadable failure report: {wrong}") from wrong
     return Failure(str(error), str(traceback))
 
 

@@ -1,6 +1,6 @@
-"""What the fork server imports first, so that it ends with the learner even while it still loads torch.
+"""Imported first by the fork server, so that it dies with the learner even while still loading torch.
 
-Nobody else is to import this: it does its work when it is imported.
+Do not import this elsewhere: the import itself has the effect.
 """
 
 from keisei.training.parallel.parent_death import die_with_parent

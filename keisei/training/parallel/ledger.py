@@ -1,15 +1,15 @@
-"""Where every move that was generated has gone: trained on, in flight, or discarded for a reason."""
+"""The whereabouts of every generated move: trained on, in flight, or discarded for a reason."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# died: with its process. hung: its process was killed because it gave no sign of life. failed: an exception.
-# damaged: header or checksum were wrong. stale: played with weights older than allowed. reset: of games given
-# up by reset().
+# died: the process died. hung: the process was killed after giving no sign of life. failed: an exception.
+# damaged: wrong header or checksum. stale: played with weights older than allowed. reset: from games
+# abandoned by reset().
 REASONS = ("died", "hung", "failed", "damaged", "stale", "reset")
-# interrupted: collected, but the learner was stopped before it had trained on them. shutdown: under way when
-# the workers were stopped.
+# interrupted: collected, but the learner was stopped before training on them. shutdown: in flight when the
+# workers were stopped.
 REASONS_AT_THE_END = ("interrupted", "shutdown")
 
 
@@ -19,9 +19,9 @@ class ConservationError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """generated = trained + in flight + discarded, all of them numbers of moves.
+    """generated = trained + in flight + discarded, each a number of moves.
 
-    trained: given to the learner to train on. in_flight: delivered and not yet given, or being played.
+    trained: handed to the learner. in_flight: being played, or delivered but not yet handed over.
     """
 
     generated: int
@@ -41,15 +41,15 @@ class Account:
 
 @dataclass(slots=True)
 class _Incarnation:
-    """One process. generated is its own count, which it shows; the others are counted here."""
+    """One process. generated is the count it publishes itself; the others are counted here."""
 
     generated: int = 0
     delivered: int = 0
-    discarded: int = 0  # abandoned before they were a segment
+    discarded: int = 0  # abandoned before they made a segment
 
 
 class Ledger:
-    """Counts what each process generates, as it says itself, and on the other side what became of it."""
+    """A double entry of moves: what each process says it has generated, and what became of it."""
 
     def __init__(self) -> None:
         self._running: dict[int, _Incarnation] = {}
@@ -59,70 +59,70 @@ class Ledger:
         self._discarded: Counter[str] = Counter(dict.fromkeys(REASONS + REASONS_AT_THE_END, 0))
 
     def begin(self, worker: int) -> None:
-        """Begin to count for a new process of a worker."""
+        """Start counting for a new process of a worker."""
         self._running[worker] = _Incarnation()
 
     def shown(self, worker: int, generated: int) -> None:
-        """Take down the number of moves that a process shows."""
+        """Record the number of moves that a process publishes."""
         self._running[worker].generated = generated
 
     def delivered(self, worker: int, steps: int) -> None:
-        """Take down a segment that has come."""
+        """Record a delivered segment."""
         self._running[worker].delivered += steps
         self._queued += steps
 
     def trained(self, steps: int) -> None:
-        """Take down a segment that is given to the learner."""
+        """Record a segment handed to the learner."""
         self._queued -= steps
         self._trained += steps
 
     def give_back(self, steps: int) -> None:
-        """Take down that the learner does not use what it was given."""
+        """Record that the learner does not use these moves after all."""
         self._trained -= steps
         self._discarded["interrupted"] += steps
 
     def played_here(self, steps: int) -> None:
-        """Take down a segment that the learner's own process played."""
+        """Record a segment played by the learner's own process."""
         self._ended_generated += steps
         self._queued += steps
 
     def discard_queued(self, steps: int, reason: str) -> None:
-        """Take down a segment that has come and is not used."""
+        """Record a delivered segment that is not used."""
         self._queued -= steps
         self._discarded[reason] += steps
 
     def abandon(self, worker: int, reason: str) -> None:
-        """Take down that what a process was playing is given up; it plays nothing now."""
+        """Record that a process has dropped its unfinished segment; it plays nothing now."""
         count = self._running[worker]
         lost = self._in_the_making(count)
         count.discarded += lost
         self._discarded[reason] += lost
 
     def end(self, worker: int, reason: str) -> None:
-        """Take down that a process has ended, with whatever it was playing."""
+        """Record that a process has ended, along with its unfinished segment."""
         self.abandon(worker, reason)
         self._ended_generated += self._running.pop(worker).generated
 
     def account(self) -> Account:
-        """Return how it stands."""
+        """Return the current totals."""
         making = sum(map(self._in_the_making, self._running.values()))
         generated = self._ended_generated + sum(count.generated for count in self._running.values())
         return Account(generated, self._trained, self._queued + making, dict(self._discarded))
 
     def check(self, *, queued: int, asked_for: Mapping[int, int]) -> Account:
-        """Return how it stands; ConservationError if it cannot be.
+        """Return the current totals; raise ConservationError if they do not add up.
 
-        queued: the moves of the segments that are really waiting. asked_for: the moves for which a worker has
-        tickets; one without a ticket can have nothing in the making, and none more than its tickets say.
+        queued: the moves in the segments actually waiting. asked_for: the moves in each worker's open
+        tickets; a worker cannot have more moves in progress than its tickets ask for.
         """
         account = self.account()
         wrong = []
         if self._queued != queued:
-            wrong.append(f"{queued} moves wait, expected {self._queued}")
+            wrong.append(f"{queued} moves are waiting, expected {self._queued}")
         for worker, count in self._running.items():
             making, limit = self._in_the_making(count), asked_for[worker]
             if not 0 <= making <= limit:
-                wrong.append(f"worker {worker} has {making} moves in the making, expected 0 to {limit}")
+                wrong.append(f"worker {worker} has {making} moves in progress, expected 0 to {limit}")
         total = account.trained + account.in_flight + sum(account.discarded.values())
         if account.generated != total:
             wrong.append(f"{account.generated} moves were generated, {total} accounted for")

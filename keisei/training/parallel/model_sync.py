@@ -1,8 +1,8 @@
-"""The learner's weights, versioned, in memory that the workers read: nobody waits for anybody.
+"""The learner's weights, versioned, in memory that the workers read: neither side ever waits.
 
-There are two buffers. The learner writes the one that is not the newest, so a worker that reads has the whole
-time until the next but one broadcast, and a learner that dies while it writes leaves the newest untouched. A
-sequence number (odd while it is written) and a checksum tell the reader whether what it read is whole.
+There are two buffers. The learner writes to the older one, so a reader has until the next broadcast but one
+to finish, and a learner that dies while writing leaves the newest intact. A sequence number (odd during a
+write) and a checksum tell the reader whether it read a complete copy.
 """
 
 import time
@@ -18,15 +18,15 @@ from torch import Tensor, nn
 from keisei.training.parallel.shared_memory import SharedMemory
 
 _HEADER_BYTES = 128
-_NEWEST = 0  # the word with the number of the newest buffer, plus 1; 0 is none
-_WORDS = (4, 8)  # where the words of each buffer begin: sequence number, version, checksum
+_NEWEST = 0  # the word holding the number of the newest buffer plus 1; 0 is none
+_WORDS = (4, 8)  # where each buffer's words start: sequence number, version, checksum
 _TRIES = 100
 _PAUSE_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class SyncStatistics:
-    """Broadcasts so far; bytes and milliseconds of the last one, and milliseconds of all."""
+    """Broadcasts so far; bytes and milliseconds of the last one, milliseconds of all."""
 
     count: int
     version: int
@@ -37,7 +37,7 @@ class SyncStatistics:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A tensor of the network and how it lies in a buffer."""
+    """A tensor of the network and its place in a buffer."""
 
     name: str
     shape: tuple[int, ...]
@@ -49,10 +49,10 @@ class _Field:
 
 
 class ModelSynchronizer:
-    """Publishes a network's weights.
+    """The publisher of a network's weights.
 
-    interval: moves between two publications; 1 is after every update. compressed: floating-point weights
-    travel as float16.
+    interval: moves between two publications; 1 publishes after every update. compressed: send floating-point
+    weights as float16.
     """
 
     def __init__(self, network: nn.Module, *, interval: int = 1, compressed: bool = False) -> None:
@@ -65,20 +65,20 @@ class ModelSynchronizer:
 
     @property
     def version(self) -> int:
-        """The version that was published last, -1 if none was."""
+        """The last published version, -1 if none."""
         return self._version
 
     def reader(self) -> "WeightsReader":
-        """Return what a worker reads the weights with; to be given to its process as an argument."""
+        """Return a reader to pass to a worker's process as an argument."""
         return WeightsReader(self._memory, self._fields, self._size)
 
     def is_due(self, version: int, moves: int) -> bool:
-        """Tell whether to publish this version, with so many moves collected since the last publication."""
+        """Return whether to publish this version, given the moves collected since the last publication."""
         enough = self._version < 0 or self._interval == 1 or moves >= self._interval
         return version > self._version and enough
 
     def publish(self, network: nn.Module, version: int) -> None:
-        """Let the workers have the weights of this version, which must be newer than the last one."""
+        """Publish the weights as this version, which must be newer than the last one."""
         if version <= self._version:
             raise ValueError(f"weights version {version} is not newer than {self._version}")
         start = time.perf_counter()
@@ -104,18 +104,18 @@ class ModelSynchronizer:
         self._total_milliseconds += self._milliseconds
 
     def statistics(self) -> SyncStatistics:
-        """Return what the broadcasts cost."""
+        """Return the cost of the broadcasts."""
         return SyncStatistics(
             self._count, self._version, self._size, self._milliseconds, self._total_milliseconds
         )
 
     def close(self) -> None:
-        """Let no further worker read; a second call does nothing."""
+        """Stop handing out readers; a second call does nothing."""
         self._memory.close()
 
 
 class WeightsReader:
-    """Reads what the learner has published into a network."""
+    """A reader that loads published weights into a network."""
 
     def __init__(self, memory: SharedMemory, fields: tuple[_Field, ...], size: int) -> None:
         self._memory, self._fields, self._size = memory, fields, size
@@ -129,10 +129,10 @@ class WeightsReader:
         WeightsReader.__init__(self, *state)
 
     def refresh(self, network: nn.Module) -> int:
-        """Load the newest weights if there are newer ones than those loaded; return the version loaded.
+        """Load the newest weights if newer than those loaded; return the version loaded.
 
-        Weights that cannot be had whole, because the learner died while writing or writes faster than this
-        reads, leave the old ones loaded; without old ones that is a TimeoutError.
+        If no complete copy can be read, because the learner died while writing or writes faster than this
+        reads, the old weights stay loaded; without old ones, raise TimeoutError.
         """
         for attempt in range(_TRIES):
             found = self._read()
@@ -141,7 +141,7 @@ class WeightsReader:
             time.sleep(_PAUSE_SECONDS * min(attempt, 10))
         else:
             if self.version < 0:
-                raise TimeoutError(f"no whole weights in {_TRIES} tries")
+                raise TimeoutError(f"no complete weights in {_TRIES} tries")
             return self.version
         version, data = found
         if version > self.version:
@@ -153,7 +153,7 @@ class WeightsReader:
         return self.version
 
     def _read(self) -> tuple[int, bytearray] | None:
-        """Return the newest version and a copy of its buffer; None if it was written meanwhile."""
+        """Return the newest version and a copy of its buffer; None if it was overwritten meanwhile."""
         newest = int(self._words[_NEWEST])
         if newest == 0:
             return None
@@ -167,7 +167,7 @@ class WeightsReader:
 
 
 def _layout(network: nn.Module, compressed: bool) -> tuple[tuple[_Field, ...], int]:
-    """Return where each tensor lies in a buffer, and the size of a buffer."""
+    """Return the place of each tensor in a buffer, and the size of a buffer."""
     fields = []
     offset = 0
     for name, tensor in network.state_dict().items():

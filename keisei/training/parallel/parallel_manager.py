@@ -1,4 +1,4 @@
-"""ParallelManager: worker processes that play, looked after, and what they have played.
+"""ParallelManager: supervised worker processes that play, and the experience they collect.
 
     with ParallelManager(config, agent) as manager:
         while training:
@@ -6,8 +6,8 @@
             ...                                            # the agent learns from [p.segment for p in played]
             manager.synchronize_models()
 
-There are no threads here. Workers are looked after whenever one of the methods is called; who does something
-long meanwhile calls `supervise` now and then, so that a worker that dies is replaced at once.
+There are no threads here. Workers are supervised whenever a method is called; callers doing long work should
+call `supervise` now and then, so that a dead worker is replaced at once.
 """
 
 import atexit
@@ -36,26 +36,26 @@ from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_setup import begin_games, costly_settings, number_of_workers
 from keisei.training.parallel.worker_status import WorkerStatus
 
-_LOOK_SECONDS = 0.1  # between two looks at the workers' signs of life
+_LOOK_SECONDS = 0.1  # between two checks of the workers' signs of life
 PATIENCE = Supervision()
 
 
 class _ResetError(Exception):
-    """The games that the learner was playing itself were reset."""
+    """The games the learner was playing itself were reset."""
 
 
 def say(text: str) -> None:
-    """Print a line on stderr."""
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 class ParallelManager:
     """Workers that play with an agent's weights.
 
-    games: where the workers go on, one for each, as `save_games` returned them; new games if None.
-    notice: is told, in one line, what a person should know. log: is given the traceback of every worker that
-    fails, below a line that says which one it was. supervision: how patient to be with workers.
-    worker: what plays, with further arguments for it; for those who want another one.
+    games: the games to continue, one entry per worker, from `save_games`; new games if None. notice: gets
+    one-line messages for the user. log: gets the traceback of every failed worker, below a line naming the
+    worker. supervision: how patient to be with workers. worker, worker_arguments: a custom worker class and
+    its further arguments.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ParallelManager:
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
-            raise ValueError(f"games of {len(saved)} workers for {count} workers")
+            raise ValueError(f"got games for {len(saved)} workers, expected {count}")
         self._synchronizer = ModelSynchronizer(
             agent.network, interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
         )
@@ -105,14 +105,14 @@ class ParallelManager:
             log=log,
         )
         self._running = self._ended = False
-        self._published: deque[int] = deque()  # versions of the weights, those too old for use left out
-        self._moves = 0  # collected since weights were published
+        self._published: deque[int] = deque()  # versions of the weights, without those too old to use
+        self._moves = 0  # collected since the last publication
         self._serial_since: float | None = None
 
     # Start and end
 
     def start_workers(self, *, before_wait: Callable[[], None] = lambda: None) -> bool:
-        """Start the workers, if they are not running, and wait until they can play; return True.
+        """Start the workers if they are not running, wait until they can play, and return True.
 
         before_wait: as for collect_experiences.
         """
@@ -137,12 +137,12 @@ class ParallelManager:
         return True
 
     def _is_starting(self, late: bool) -> bool:
-        """Tell whether somebody is still to come; when it is late, only as long as nobody has."""
+        """Return whether to keep waiting for workers; once late, only while none is running."""
         running = self._supervisor.running
         return not set(self._supervisor.reliable) <= set(running) and not (late and running)
 
     def shutdown(self) -> None:
-        """Stop the workers, by force where they do not stop by themselves; a second call does nothing."""
+        """Stop the workers, by force if necessary; a second call does nothing."""
         if not self._running:
             return
         self._running, self._ended = False, True
@@ -169,12 +169,12 @@ class ParallelManager:
     def collect_experiences(
         self, target_steps: int, *, before_wait: Callable[[], None] = lambda: None
     ) -> list[WorkerSegment]:
-        """Return segments of at least so many moves together, by worker.
+        """Return segments with at least target_steps moves in total, sorted by worker.
 
-        With max_policy_lag 0 all are played now, else the workers play on when this returns. What was played
-        with weights older than those that the workers had max_policy_lag updates ago is dropped. before_wait
-        is called some times each second; what it raises ends the waiting, and nothing is lost. If no worker
-        is left, this process plays.
+        With max_policy_lag 0 all are played now; otherwise the workers keep playing after this returns.
+        Segments played with weights older than the workers had max_policy_lag updates ago are dropped.
+        before_wait is called several times a second; what it raises ends the wait, and nothing is lost. If no
+        worker is left, this process plays.
         """
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
@@ -183,7 +183,7 @@ class ParallelManager:
         with self.agent.clock("collect"), self._orders.collection() as taken:
             while True:
                 missing = self._orders.take(target_steps, self._oldest_version())
-                # Not a number of segments: an earlier call may have asked for shorter ones.
+                # Counted in moves, not segments: an earlier call may have asked for shorter ones.
                 self._orders.order(-(-missing // moves) + ahead, steps, self._supervisor.reliable)
                 self._grant()
                 if not missing:
@@ -199,13 +199,13 @@ class ParallelManager:
                     self.supervise()
         self._moves += sum(len(one.segment) for one in taken)
         self._statistics.took(taken, self.agent.version)
-        return sorted(taken, key=lambda one: one.worker)  # so that it does not matter who was the fastest
+        return sorted(taken, key=lambda one: one.worker)  # so that it does not matter which was fastest
 
     def synchronize_models(self) -> bool:
-        """Give the workers the agent's weights, if they are due; tell whether they have the current ones.
+        """Publish the agent's weights if due; return whether the workers have the current ones.
 
         Weights are due after the first update by which model_sync_interval moves have been collected since
-        they were published last.
+        the last publication.
         """
         with self.agent.clock("synchronize"):
             if self._synchronizer.is_due(self.agent.version, self._moves):
@@ -217,60 +217,60 @@ class ParallelManager:
         return self.synchronize_models()
 
     def give_back(self, steps: int) -> None:
-        """Say that so many moves that were collected are not trained on, because the learner was stopped."""
+        """Record that this many collected moves are not trained on, because the learner was stopped."""
         self._orders.give_back(steps)
 
     def save_games(self) -> list[SavedGames]:
-        """Return the games of each worker as they stood after the last segment that was collected."""
+        """Return the games of each worker as they were after its last collected segment."""
         return self._orders.saved_games()
 
     # Control
 
     def pause(self) -> None:
-        """Let the workers rest, in the middle of a segment if need be."""
+        """Pause the workers, in the middle of a segment if need be."""
         self._check_running()
         self._supervisor.pause()
 
     def resume(self) -> None:
-        """Let the workers play on."""
+        """Resume the workers."""
         self._check_running()
         self._supervisor.resume()
 
     def reset(self) -> None:
-        """Begin new games everywhere; what is under way of the old ones is discarded."""
+        """Begin new games everywhere; moves in flight from the old ones are discarded."""
         self._check_running()
         first = next_number(self._orders.games)
         self._orders.reset(begin_games(self.config, self._count, first))
         self._supervisor.send_games()
 
     def supervise(self, timeout: float = 0.0) -> None:
-        """Take in what workers have sent and replace those that are gone; wait so long for one to send.
+        """Receive what workers have sent, waiting up to `timeout` seconds, and replace those that are gone.
 
-        The same exception three times before any worker has delivered anything is a WorkerError.
+        Raises WorkerError on the same exception three times before any worker has delivered anything.
         """
         self._check_running()
         self._supervisor.supervise(timeout)
         self._grant()
 
-    # What is known
+    # Status
 
     @property
     def is_running(self) -> bool:
-        """The workers were started and not shut down."""
+        """Whether the workers were started and not shut down."""
         return self._running
 
     @property
     def workers(self) -> list[WorkerStatus]:
-        """What is known of each worker now."""
+        """The current status of each worker."""
         known = self._supervisor.statuses()
         return known if self._running else [replace(status, state="stopped") for status in known]
 
     def account(self) -> Account:
-        """Return where every move has gone; ConservationError if one is missing or counted twice."""
+        """Return where every move has gone; raise ConservationError if one is missing or counted twice."""
         return self._orders.account()
 
     def get_statistics(self) -> dict[str, Any]:
-        """Return everything that is counted and measured, as plain values."""
+        """Return all counts and measurements as plain values."""
         workers = self.workers
         account = self.account()
         return {
@@ -296,7 +296,7 @@ class ParallelManager:
         }
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics since the last call, with the names of keisei.training.metrics."""
+        """Return the metrics since the last call, named as in keisei.training.metrics."""
         account, sync, workers = self.account(), self._synchronizer.statistics(), self.workers
         metrics = {
             "parallel/active_workers": _active(workers),
@@ -316,7 +316,7 @@ class ParallelManager:
         self._supervisor.mark_utilization()
         return metrics
 
-    # Inside: collecting
+    # Internals of collecting
 
     def _check_running(self) -> None:
         if not self._running:
@@ -342,11 +342,11 @@ class ParallelManager:
         return self._published[0]
 
     def _grant(self) -> None:
-        """Give tickets to the workers that can play, for what they owe."""
+        """Give workers that can play tickets for the segments they owe."""
         self._orders.grant(self._supervisor.running, self._synchronizer.version)
 
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
-        """Play a segment of a worker's games in this process."""
+        """Play a segment of some worker's games in this process."""
         worker = turn % self._count
         begin = self._orders.games[worker]
         self_play = SelfPlay.restore(begin, self.config.env)
@@ -372,7 +372,7 @@ class ParallelManager:
         if self._serial_since is None:
             self._serial_since = time.monotonic()
             self._notice(
-                "no worker is left: the learner plays itself, serially; workers are tried again every "
+                "no workers left: the learner plays serially; retrying workers every "
                 f"{self._supervision.retry_seconds:g} s"
             )
 
@@ -380,7 +380,7 @@ class ParallelManager:
         if self._serial_since is not None:
             seconds = time.monotonic() - self._serial_since
             self._serial_since = None
-            self._notice(f"workers play again, after {seconds:.1f} s of serial play")
+            self._notice(f"workers are playing again after {seconds:.1f} s of serial play")
 
     def _publish(self) -> None:
         self._synchronizer.publish(self.agent.network, self.agent.version)
@@ -390,26 +390,26 @@ class ParallelManager:
     # For the training loop, see keisei.training.collector
 
     def checked_metrics(self, trained: int) -> dict[str, float]:
-        """Return `metrics()`; ConservationError if other than `trained` moves were trained on."""
+        """Return `metrics()`; raise ConservationError if the moves trained on are not `trained`."""
         metrics = self.metrics()
         if metrics["parallel/steps_trained"] != trained:
             raise ConservationError(f"{trained} moves were trained on, but: {self.account()}")
         return metrics
 
     def close(self, trained: int) -> str:
-        """Shut down and tell where every move went; those collected beyond `trained` are given back."""
+        """Shut down and return a line accounting for every move; those beyond `trained` are given back."""
         self.give_back(self.account().trained - trained)
         self.shutdown()
         return f"workers: {self.account()}"
 
 
 def _active(workers: Sequence[WorkerStatus]) -> int:
-    """Return how many workers play or could."""
+    """Return how many workers are playing or could play."""
     return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
 
 
 def _workers_numerics(agent: PPOAgent) -> Numerics:
-    """Return the formats for the workers, who play on the CPU: the learner's, if it computes there too."""
+    """Return the numeric formats for the workers, which play on the CPU: the learner's if it is there too."""
     if agent.device.type == "cpu":
         return replace(agent.numerics, compiled=False)
     return Numerics(why="on the CPU")

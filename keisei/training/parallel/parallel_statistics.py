@@ -1,4 +1,4 @@
-"""What has been measured of the workers: over the whole time, and since the metrics were last asked for."""
+"""Measurements of the workers: totals, and since the metrics were last read."""
 
 import time
 from collections import Counter, deque
@@ -9,57 +9,57 @@ from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
 
 
 class ParallelStatistics:
-    """Totals, series over time, and the figures of a lap, which `lap` ends."""
+    """Totals, time series, and the figures of the current lap, which `lap` ends."""
 
     def __init__(self, workers: int) -> None:
         self.games = 0
         self.lags: Counter[int] = Counter()
         self.replacement_seconds: deque[float] = deque(maxlen=1000)
         self.queue_depth: deque[tuple[float, int]] = deque(maxlen=1000)  # (seconds, segments)
-        self.totals = [(0, 0, -1)] * workers  # steps, games, weights version of the processes that have ended
-        self.seconds: list[Mapping[str, float]] = [{}] * workers  # of the processes that have ended
+        self.totals = [(0, 0, -1)] * workers  # steps, games, weights version of ended processes
+        self.seconds: list[Mapping[str, float]] = [{}] * workers  # of ended processes
         self.restarts = self.serial_steps = 0
         self._began = time.monotonic()
         self._busy = [(self._began, 0)] * workers
-        self._looks = self._depths = 0  # of this lap: how often was looked, and the sum of what was seen
+        self._looks = self._depths = 0  # of this lap: number of samples, and their sum
         self._lap_lags: Counter[int] = Counter()
         self._lap_restarts = self._lap_serial = 0
         self._lap_seconds: Mapping[str, float] = dict.fromkeys(PLAY_PHASES, 0.0)
 
     def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
-        """Note the segments that are given to the learner."""
+        """Record the segments handed to the learner."""
         lags = [version - one.version for one in taken]
         self.lags.update(lags)
         self._lap_lags.update(lags)
         self.games += sum(len(one.results) for one in taken)
 
     def looked(self, depth: int) -> None:
-        """Note how many segments wait."""
+        """Record how many segments are waiting."""
         self.queue_depth.append((time.monotonic() - self._began, depth))
         self._looks += 1
         self._depths += depth
 
     def ended(self, status: WorkerStatus, seconds: Mapping[str, float]) -> None:
-        """Note what the processes of a worker have done so far, the last of which is ending."""
+        """Record the totals of a worker's processes; the current one is ending."""
         self.totals[status.worker] = (status.steps, status.games, status.weights_version)
         self.seconds[status.worker] = seconds
 
     def started(self, worker: int, *, replaces: bool) -> None:
-        """Note a new process, which may be a replacement."""
+        """Record a new process, which may be a replacement."""
         self.restarts += replaces
         self.mark(worker, 0)
 
     def mark(self, worker: int, busy_nanoseconds: int) -> None:
-        """Begin to measure a worker's utilisation."""
+        """Start measuring a worker's utilisation."""
         self._busy[worker] = (time.monotonic(), busy_nanoseconds)
 
     def utilization(self, worker: int, busy_nanoseconds: int) -> float:
-        """Return the share of the time since the mark in which a worker played."""
+        """Return the share of time since the mark that a worker spent playing."""
         since, before = self._busy[worker]
         return min(1.0, (busy_nanoseconds - before) / 1e9 / max(time.monotonic() - since, 1e-9))
 
     def lap(self, seconds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        """Return the metrics of the lap and begin the next one; seconds: by phase, of each worker, so far."""
+        """Return the lap's metrics and start the next lap; seconds: total so far per worker, by phase."""
         spent = {phase: sum(worker[phase] for worker in seconds) for phase in PLAY_PHASES}
         lags = self._lap_lags or Counter([0])
         metrics = {

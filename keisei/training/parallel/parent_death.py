@@ -1,4 +1,4 @@
-"""Let the kernel end a process when its parent ends, also if it is stopped, hangs, or loads torch."""
+"""Have the kernel kill a process when its parent dies, even if it is stopped, hung or loading torch."""
 
 import ctypes
 import signal
@@ -8,6 +8,6 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Ask for it, on Linux; elsewhere nothing happens."""
+    """Request this on Linux; elsewhere do nothing."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""SegmentOrders: what each worker was asked for, what is under way, what has come, and what became of it.
+"""SegmentOrders: which segments each worker owes, which are in flight, which have arrived, and their fate.
 
-A worker owes a segment until it delivers it, and gets a ticket for it as soon as there is room. What it has
-delivered waits until a collection takes it. Every step on this way is entered in the ledger.
+A worker owes a segment until it delivers it, and gets a ticket for it as soon as there is room. A delivered
+segment waits until a collection takes it. Every step is entered in the ledger.
 """
 
 from collections import Counter, deque
@@ -16,11 +16,11 @@ from keisei.training.parallel.ledger import Account, Ledger
 
 @dataclass(slots=True)
 class _Orders:
-    """One worker's.
+    """One worker's orders.
 
-    saved, played: its games after the last segment that was given to the learner, and that was delivered.
-    owed: segments that it still has to deliver, with a ticket or without. games_sent: to its process, which
-    has not yet taken them.
+    saved: its games after the last segment handed to the learner. played: after the last one delivered.
+    owed: segments still to deliver, with or without a ticket. games_sent: GAMES messages that its process has
+    not acknowledged yet.
     """
 
     saved: SavedGames
@@ -30,9 +30,9 @@ class _Orders:
 
 
 class SegmentOrders:
-    """The orders of all workers, and the segments that have come.
+    """The orders of all workers, and the segments delivered.
 
-    streams: games of each worker. limit: segments of one worker that may be under way or wait.
+    streams: games per worker. limit: segments per worker that may be in flight or waiting.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class SegmentOrders:
         self._communicator = communicator
         self._streams, self._limit = streams, limit
         self._orders = [_Orders(saved, saved) for saved in games]
-        self._steps = 0  # moves of each game in the segments that are asked for
+        self._steps = 0  # moves per game in the segments requested
         self._waiting: deque[WorkerSegment] = deque()
-        self._taken: list[WorkerSegment] = []  # by a collection that is under way
+        self._taken: list[WorkerSegment] = []  # by the current collection
         self._ledger = Ledger()
 
-    # Asking
+    # Ordering
 
     def order(self, segments: int, steps: int, workers: Sequence[int]) -> None:
-        """See to it that so many segments, of so many moves, wait or are owed, by turns of these workers."""
+        """Order until `segments` are waiting or owed, spread evenly over workers; steps: moves per game."""
         share = Counter(one.worker for one in (*self._taken, *self._waiting))
         for _ in range(segments - len(self._waiting) - sum(self._orders[worker].owed for worker in workers)):
             if workers:
@@ -58,7 +58,7 @@ class SegmentOrders:
         self._steps = steps
 
     def grant(self, workers: Sequence[int], version: int) -> None:
-        """Give these workers tickets for what they owe, as far as there is room for it."""
+        """Give these workers tickets for what they owe, as far as there is room."""
         waiting = Counter(one.worker for one in self._waiting)
         for worker in workers:
             orders, tickets = self._orders[worker], self._communicator.tickets(worker)
@@ -67,26 +67,26 @@ class SegmentOrders:
                     self._communicator.grant(worker, self._steps, version)
 
     def cancel(self, worker: int) -> None:
-        """Expect nothing more of a worker, which is given up."""
+        """Expect nothing more from a worker that is given up."""
         self._orders[worker].owed = 0
 
     def has_tickets(self, worker: int) -> bool:
-        """Tell whether a worker has been asked for segments that it has not delivered."""
+        """Return whether a worker has open tickets."""
         return self._communicator.tickets(worker) > 0
 
     # Games
 
     @property
     def games(self) -> list[SavedGames]:
-        """The games of each worker after its last segment that was delivered."""
+        """The games of each worker after its last delivered segment."""
         return [orders.played for orders in self._orders]
 
     def saved_games(self) -> list[SavedGames]:
-        """Return the games of each worker after its last segment that was given to the learner."""
+        """Return the games of each worker after its last segment handed to the learner."""
         return [orders.saved for orders in self._orders]
 
     def reset(self, games: Sequence[SavedGames]) -> None:
-        """Go on with other games: nothing is owed, and what has come is discarded."""
+        """Switch to other games: nothing is owed, and delivered segments are discarded."""
         self._orders = [
             _Orders(begun, begun, games_sent=orders.games_sent)
             for orders, begun in zip(self._orders, games, strict=True)
@@ -94,15 +94,15 @@ class SegmentOrders:
         self.discard("reset")
 
     def send_games(self, worker: int) -> None:
-        """Let a worker's process go on with the worker's games; what it is playing is void."""
+        """Send a process its worker's games to continue from; its unfinished segment is void."""
         self._orders[worker].games_sent += 1
         self._communicator.send_games(worker, self._orders[worker].played)
 
     def games_taken(self, worker: int) -> None:
-        """Note that a process plays the games that it was sent, and has dropped its tickets."""
+        """Record that a process plays the games it was sent and has dropped its tickets."""
         orders = self._orders[worker]
         if not orders.games_sent:
-            raise DamagedError("GAMES_TAKEN, though it was sent none")
+            raise DamagedError("GAMES_TAKEN, but no games were sent")
         orders.games_sent -= 1
         self._communicator.void_tickets(worker)
         self._note_generated(worker)
@@ -112,13 +112,13 @@ class SegmentOrders:
 
     @property
     def waiting(self) -> int:
-        """How many segments have come and are not taken."""
+        """How many segments are delivered but not taken."""
         return len(self._waiting)
 
     def receive(self, worker: int, body: bytes) -> bool:
-        """Take in the segment that a message is about; tell whether it counts. DamagedError if it is broken.
+        """Receive a SEGMENT message; return whether it counts. Raises DamagedError if it fails a check.
 
-        One that was played before the worker heard of other games does not count.
+        A segment played before the worker received other games does not count.
         """
         orders, one = self._orders[worker], self._communicator.take_segment(worker, body)
         steps = len(one.segment)
@@ -133,14 +133,14 @@ class SegmentOrders:
         return True
 
     def add_own(self, one: WorkerSegment) -> None:
-        """Add a segment of a worker's games that this process has played to those taken."""
+        """Take a segment of a worker's games that this process has played itself."""
         self._orders[one.worker].played = one.saved
         self._ledger.played_here(len(one.segment))
         self._taken.append(one)
 
     @contextmanager
     def collection(self) -> Iterator[list[WorkerSegment]]:
-        """Give the list of what is taken: the learner's when this ends, waiting again if it fails."""
+        """Yield the list of taken segments; they go to the learner at the end, back to waiting on failure."""
         self._taken = []
         try:
             yield self._taken
@@ -154,7 +154,7 @@ class SegmentOrders:
             self._taken = []
 
     def take(self, target_steps: int, oldest_version: int) -> int:
-        """Take what waits, up to so many moves, and return how many are missing; drop what is too old."""
+        """Take waiting segments up to target_steps, dropping stale ones; return how many are missing."""
         while self._waiting and _moves(self._taken) < target_steps:
             one = self._waiting.popleft()
             if one.version < oldest_version:
@@ -164,33 +164,33 @@ class SegmentOrders:
         return max(0, target_steps - _moves(self._taken))
 
     def discard(self, reason: str) -> None:
-        """Drop all that has come and was not given to the learner."""
+        """Discard all segments delivered but not handed to the learner."""
         for one in (*self._taken, *self._waiting):
             self._ledger.discard_queued(len(one.segment), reason)
         self._taken.clear()
         self._waiting.clear()
 
-    # Processes, and the account
+    # Processes and accounting
 
     def process_started(self, worker: int) -> None:
-        """Begin to count for a new process, which has no tickets and no games."""
+        """Start counting for a new process, which has no tickets and no games."""
         self._orders[worker].games_sent = 0
         self._ledger.begin(worker)
 
     def process_ended(self, worker: int, reason: str) -> None:
-        """Count what a process has done, while its channel is still open; what it was playing is lost."""
+        """Count what a process did, while its channel is still open; its unfinished segment is lost."""
         self._note_generated(worker)
         self._ledger.end(worker, reason)
 
     def give_back(self, steps: int) -> None:
-        """Note that the learner does not train on so many of the moves that it was given."""
+        """Record that the learner does not train on this many of the moves it was given."""
         self._ledger.give_back(steps)
 
     def account(self) -> Account:
-        """Return where every move has gone; ConservationError if one is missing or counted twice."""
+        """Return where every move has gone; raise ConservationError if one is missing or counted twice."""
         asked_for = {}
         for channel in self._communicator.status():
-            # Its own count first: what it makes after that is not expected to be anywhere.
+            # Read its own count first: moves made after that need not be accounted for yet.
             self._note_generated(channel.worker)
             asked_for[channel.worker] = self._communicator.steps_asked_for(channel.worker, self._streams)
         queued = _moves(self._waiting) + _moves(self._taken)

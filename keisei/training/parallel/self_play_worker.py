@@ -1,7 +1,7 @@
-"""SelfPlayWorker: a process that plays. It has games and a copy of the network of its own, and one thread.
+"""SelfPlayWorker: a process that plays, with its own games, its own copy of the network, and one thread.
 
-All it knows is in what it has delivered: with each segment go the games as they stand after it, so another
-process can take over and play on as if nothing had happened. It lives no longer than the learner.
+All its state is in what it has delivered: each segment comes with the games as they are after it, so another
+process can take over as if nothing had happened. It does not outlive the learner.
 """
 
 import os
@@ -38,7 +38,7 @@ from keisei.training.parallel.communication import (
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.parent_death import die_with_parent
 
-_BEAT_SECONDS = 0.2  # between two signs of life of a worker that waits
+_BEAT_SECONDS = 0.2  # between two signs of life of a waiting worker
 _PHASES = {
     "env": Word.ENV_NANOSECONDS,
     "inference": Word.INFERENCE_NANOSECONDS,
@@ -46,16 +46,16 @@ _PHASES = {
 }
 
 
-class _StopPlaying(Exception):  # noqa: N818  (no error)
-    """The learner wants the worker to end."""
+class _StopPlaying(Exception):  # noqa: N818  (not an error)
+    """The learner wants the worker to stop."""
 
 
-class _NewGames(Exception):  # noqa: N818  (no error)
-    """The learner has sent other games: what is being played counts no more."""
+class _NewGames(Exception):  # noqa: N818  (not an error)
+    """The learner has sent other games: the unfinished segment no longer counts."""
 
 
 class SelfPlayWorker:
-    """Plays a segment for each ticket that comes."""
+    """A worker that plays one segment per ticket."""
 
     def __init__(self, end: WorkerEnd, weights: WeightsReader, config: AppConfig, numerics: Numerics) -> None:
         self.end = end
@@ -68,7 +68,7 @@ class SelfPlayWorker:
         self._stepped_at = 0  # nanoseconds
 
     def run(self) -> None:
-        """Play until the learner says STOP."""
+        """Play until the learner sends STOP."""
         self.end.report(Kind.READY)
         try:
             while True:
@@ -80,7 +80,7 @@ class SelfPlayWorker:
             self.end.report(Kind.STOPPED)
 
     def _play(self, ticket: Ticket) -> None:
-        """Play the segment of a ticket, with the newest weights, and deliver it."""
+        """Play a ticket's segment with the newest weights and deliver it."""
         assert self._self_play is not None, "a ticket before the games"
         games = self._self_play.games
         began_at = time.thread_time_ns()
@@ -110,7 +110,7 @@ class SelfPlayWorker:
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - ended_at)
 
     def before_step(self) -> None:
-        """Show a sign of life and hear what the learner says, before each move of the games."""
+        """Give a sign of life and handle the learner's messages, before each move of the games."""
         began_at = time.thread_time_ns()
         if self._stepped_at:
             self._count_step()
@@ -125,7 +125,7 @@ class SelfPlayWorker:
         self._stepped_at = time.perf_counter_ns()
 
     def _count_step(self) -> None:
-        """Count a move of every game, which has been made."""
+        """Count the move just made in every game."""
         assert self._self_play is not None
         self.end.add(Word.STEPS, len(self._self_play.games))
         self.end.add(Word.BUSY_NANOSECONDS, time.perf_counter_ns() - self._stepped_at)
@@ -139,7 +139,7 @@ class SelfPlayWorker:
         return self._tickets.popleft()
 
     def _hear(self, timeout: float) -> None:
-        """Show a sign of life and do what the learner says, if it says something within so many seconds."""
+        """Give a sign of life and handle the learner's messages, waiting up to `timeout` seconds for one."""
         self.end.add(Word.BEATS, 1)
         games = None
         for kind, body in self.end.receive(timeout):
@@ -166,8 +166,8 @@ def work(
     numerics: Numerics,
     *arguments: Any,
 ) -> None:
-    """Be a worker: what the process runs."""
-    # A terminal sends these to every process of the run, and it is the learner that handles them.
+    """Run a worker: the entry point of its process."""
+    # A terminal sends these to every process of the run; the learner handles them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _die_with_learner()
@@ -185,11 +185,11 @@ def work(
 
 
 def _die_with_learner() -> None:
-    """See to it that this process ends when the learner does, whatever ended it.
+    """Make this process end when the learner does, whatever ended it.
 
-    A thread waits for the end of the learner. One thing it cannot do is end a process that is stopped or does
-    not let go of the interpreter; that does the kernel, when the fork server dies. The fork server dies with
-    the learner, unless a child holds the pipe by which it notices, so this one lets go of it.
+    A thread waits for the learner's end. It cannot end a process that is stopped or that holds the
+    interpreter lock; the kernel does that when the fork server dies. The fork server dies with the learner
+    unless a child keeps open the pipe by which it notices, so this process closes its copy.
     """
     learner = parent_process()
     assert learner is not None

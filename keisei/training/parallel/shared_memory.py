@@ -1,4 +1,4 @@
-"""Memory that the learner shares with its workers. It has no name, so nothing of it can be left behind."""
+"""Memory that the learner shares with its workers. It has no name, so it cannot be left behind."""
 
 import errno
 import mmap
@@ -11,16 +11,16 @@ from typing import Any
 
 
 class SharedMemory:
-    """So many bytes, at first 0, in this process and in those that get it as an argument at their start.
+    """Zero-initialised memory, shared with processes that get it as an argument when they start.
 
-    The memory is taken at once: a machine that does not have it raises an OSError here, not a SIGBUS later.
-    It is given back with the last process, or with the last array over `view`.
+    It is allocated at once: if the machine lacks memory, this raises OSError instead of a SIGBUS later. It is
+    freed with the last process, or with the last array over `view`.
     """
 
     def __init__(self, size: int) -> None:
         self.size, self._fd = size, -1
         available = _available_bytes()
-        if size > available:  # the kernel would give what it has, and then kill somebody
+        if size > available:  # the kernel would hand out what it has and then kill some process
             raise OSError(
                 errno.ENOMEM, f"{size:,} bytes of shared memory, but only {available:,} are available"
             )
@@ -33,11 +33,11 @@ class SharedMemory:
             self.view = memoryview(mmap.mmap(self._fd, size))
         except OSError as error:
             self.close()
-            text = f"cannot have {size:,} bytes of shared memory: {error.strerror}"
+            text = f"cannot allocate {size:,} bytes of shared memory: {error.strerror}"
             raise OSError(error.errno, text) from error
 
     def close(self) -> None:
-        """Let no further process have it; who has it keeps it. A second call does nothing."""
+        """Stop sharing with new processes; those that have it keep it. A second call does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -46,7 +46,7 @@ class SharedMemory:
         self.close()
 
     def __getstate__(self) -> tuple[int, Any]:
-        return self.size, DupFd(self._fd)  # a number that is valid in the process that is being started
+        return self.size, DupFd(self._fd)  # a descriptor valid in the process being started
 
     def __setstate__(self, state: tuple[int, Any]) -> None:
         self.size, duplicate = state
@@ -56,7 +56,7 @@ class SharedMemory:
 
 
 def _available_bytes() -> int:
-    """Return how much memory the machine has to give, without limit where it does not say."""
+    """Return how much memory the machine can give, unlimited where it does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -67,7 +67,7 @@ def _available_bytes() -> int:
 
 
 def _anonymous_file() -> int:
-    """Return a file without a name: in memory where the system can do that, else an unlinked one."""
+    """Return an unnamed file: in memory where the system supports that, else an unlinked one."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("keisei")
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""Supervisor: starts, listens to and replaces the worker processes. `supervise` is the whole event loop."""
+"""Supervisor: starts, polls and replaces the worker processes. `supervise` is the whole event loop."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
@@ -34,24 +34,24 @@ from keisei.training.parallel.supervised_worker import (
 )
 from keisei.training.parallel.worker_status import WorkerStatus
 
-_LEAVE_SECONDS = 2.0  # for a worker to end by itself
+_LEAVE_SECONDS = 2.0  # for a worker to exit by itself
 _SAME_FAILURES = 3
 
 
 class WorkerError(RuntimeError):
-    """Workers cannot play: the same exception ended them again and again before any had delivered a thing."""
+    """Workers cannot play: the same exception kept ending them before any had delivered anything."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(f"workers fail at their start: {failure.error}")
+        super().__init__(f"workers fail on startup: {failure.error}")
         self.failure = failure
         self.add_note(f"in the worker:\n{failure.traceback}")
 
 
 class Supervisor:
-    """The processes of so many workers; what they deliver goes to `orders`.
+    """The processes of all workers; what they deliver goes to `orders`.
 
-    start: what a process is started with beside its end of the channel: the kind of worker, config, formats
-    and further arguments.
+    start: what a process gets besides its end of the channel: worker class, config, numeric formats and
+    further arguments.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Supervisor:
         self._anything_delivered = False
         self._context = multiprocessing.get_context("forkserver")
         preload = ["keisei.training.parallel.self_play_worker"]
-        # Else the kernel would take the end of this thread for the end of the process.
+        # In another thread the kernel would take the end of that thread for the end of the process.
         if threading.current_thread() is threading.main_thread():
             preload.insert(0, "keisei.training.parallel.fork_server_first")
         self._context.set_forkserver_preload(preload)
 
-    # What is asked of it
+    # Commands
 
     def supervise(self, timeout: float) -> None:
-        """Take in what workers have sent and replace those that are gone; wait so long for one to send."""
+        """Receive what workers have sent, waiting up to `timeout` seconds, and replace those gone."""
         for worker in self._workers:
             if worker.is_due():
                 self._launch(worker)
@@ -99,20 +99,20 @@ class Supervisor:
         self._statistics.looked(self._orders.waiting)
 
     def pause(self) -> None:
-        """Let all workers rest, those that are started later included."""
+        """Pause all workers, including those started later."""
         self._command(Kind.PAUSE)
 
     def resume(self) -> None:
-        """Let all workers play on."""
+        """Resume all workers."""
         self._command(Kind.RESUME)
 
     def send_games(self) -> None:
-        """Let all workers go on with the games that they have now; others get them when they are ready."""
+        """Send all running workers their current games; the others get them once they are ready."""
         for number in self.running:
             self._orders.send_games(number)
 
     def dismiss(self) -> None:
-        """End all processes, by force where they do not end by themselves."""
+        """End all processes, by force if necessary."""
         for worker in self._with_process():
             self._communicator.send_command(worker.number, Kind.STOP)
         deadline = time.monotonic() + _LEAVE_SECONDS
@@ -120,15 +120,15 @@ class Supervisor:
             for worker in self._with_process():
                 assert worker.process is not None
                 worker.process.join(max(0.0, deadline - time.monotonic()))
-        finally:  # also if somebody presses Ctrl-C once more
+        finally:  # even after another Ctrl-C
             for worker in self._with_process():
                 self._remove(worker, "shutdown")
 
-    # What is known
+    # Status
 
     @property
     def paused(self) -> bool:
-        """The workers rest."""
+        """Whether the workers are paused."""
         return self._paused
 
     @property
@@ -138,19 +138,19 @@ class Supervisor:
 
     @property
     def reliable(self) -> list[int]:
-        """The workers that play or will soon, so that their segments are worth waiting for."""
+        """The workers that play or soon will, so that their segments are worth waiting for."""
         return [worker.number for worker in self._workers if worker.can_be_relied_on()]
 
     def statuses(self) -> list[WorkerStatus]:
-        """Return what is known of each worker now."""
+        """Return the current status of each worker."""
         return [self._status(worker) for worker in self._workers]
 
     def seconds(self) -> list[dict[str, float]]:
-        """Return what the processes of each worker have spent their time with so far."""
+        """Return how each worker's processes have spent their time so far, by phase."""
         return [self._seconds(worker) for worker in self._workers]
 
     def mark_utilization(self) -> None:
-        """Measure the utilization of the workers from now on."""
+        """Measure the workers' utilization from now on."""
         for worker in self._with_process():
             busy = self._communicator.word(worker.number, Word.BUSY_NANOSECONDS)
             self._statistics.mark(worker.number, busy)
@@ -201,7 +201,7 @@ class Supervisor:
             self._communicator.send_command(number, command)
 
     def _launch(self, worker: SupervisedWorker) -> None:
-        """Start a process; a machine that cannot is one more reason to wait and try again."""
+        """Start a process; if the machine cannot, wait and try again later."""
         try:
             end = self._communicator.open(worker.number, worker.incarnation + 1)
         except OSError as error:  # no memory
@@ -218,7 +218,7 @@ class Supervisor:
             _ensure_fork_server()
             with _fork_server_answers_within(self._supervision.start_seconds):
                 process.start()
-        except (OSError, EOFError) as error:  # no process to be had, or the fork server died over it
+        except (OSError, EOFError) as error:  # no more processes, or the fork server died trying
             self._communicator.close(worker.number)
             self._notice(f"worker {worker.number} cannot be started ({error}); {self._then(worker)}")
             return
@@ -228,10 +228,12 @@ class Supervisor:
         self._statistics.started(worker.number, replaces=worker.incarnation > 0)
 
     def _look_at(self, worker: SupervisedWorker) -> None:
-        """Take in what a worker has sent; find out whether it is gone."""
+        """Receive what a worker has sent; replace it if it is gone."""
         process = worker.process
         assert process is not None
-        died = not process.is_alive()  # before reading: what it sent before it died is read
+        died = (
+            not process.is_alive()
+        )  # checked before reading, so that everything it sent before it died is read
         try:
             for kind, body in self._communicator.receive(worker.number):
                 self._hear(worker, kind, body)
@@ -241,7 +243,7 @@ class Supervisor:
             process.join(1.0)
             died = True
         except DamagedError as error:
-            self._replace(worker, "damaged", f"sent something damaged ({error})")
+            self._replace(worker, "damaged", f"sent damaged data ({error})")
             return
         if died:
             self._replace(worker, "died", f"died ({cause_of_death(process.exitcode)})")
@@ -250,9 +252,9 @@ class Supervisor:
             self._replace(worker, "hung", f"gave no sign of life for {seconds:g} s and was killed")
 
     def _sign_of_life(self, number: int) -> int:
-        """Return a number that changes as long as a worker does what it should.
+        """Return a number that keeps changing while a worker does its job.
 
-        Beats are not enough for one that says it waits although it was asked to play: it has to deliver.
+        Beats are not enough for a worker that claims to be waiting although it has a ticket: it must play.
         """
         waits = self._communicator.word(number, Word.STATE) == Activity.WAITING
         if waits and self._orders.has_tickets(number):
@@ -260,7 +262,7 @@ class Supervisor:
         return self._communicator.word(number, Word.BEATS)
 
     def _hear(self, worker: SupervisedWorker, kind: Kind, body: bytes) -> None:
-        """Act on a message of a worker; DamagedError if it is none that it can send now."""
+        """Handle a worker's message; raise DamagedError if it may not send that now."""
         if kind is Kind.READY:
             self._is_ready(worker)
         elif kind is Kind.GAMES_TAKEN:
@@ -277,12 +279,12 @@ class Supervisor:
             if not self._anything_delivered and self._failures_at_start[failure.error] >= _SAME_FAILURES:
                 raise WorkerError(failure)
         elif kind is not Kind.STOPPED:
-            raise DamagedError(f"{kind.name}, which only the learner says")
+            raise DamagedError(f"{kind.name}, which only the learner sends")
 
     def _is_ready(self, worker: SupervisedWorker) -> None:
-        """Give a process that can play the games, and the news that it is to rest, if it is."""
+        """Send a ready process its games, and PAUSE if the workers are paused."""
         if worker.phase != "starting":
-            raise DamagedError("READY, though it was ready")
+            raise DamagedError("READY, but it was ready already")
         was_on_trial, seconds = worker.on_trial, worker.is_ready()
         if seconds is not None:
             self._statistics.replacement_seconds.append(seconds)
@@ -293,7 +295,7 @@ class Supervisor:
             self._communicator.send_command(worker.number, Kind.PAUSE)
 
     def _replace(self, worker: SupervisedWorker, reason: str, what: str) -> None:
-        """Remove a worker's process and say so, and when there will be another one."""
+        """Remove a worker's process and report it, with the time of the next attempt."""
         version = self._communicator.word(worker.number, Word.WEIGHTS_VERSION)
         game = self._communicator.word(worker.number, Word.GAME_NUMBER)
         has_played = self._communicator.word(worker.number, Word.STEPS) > 0
@@ -302,18 +304,18 @@ class Supervisor:
         self._notice(f"worker {worker.number} {what} {when}; {self._then(worker)}")
 
     def _then(self, worker: SupervisedWorker) -> str:
-        """Decide how a worker without a process goes on, and say it."""
+        """Decide what happens to a worker without a process, and return it in words."""
         seconds, limits = worker.ended(), self._supervision
         if seconds is not None:
             return f"restart {worker.incarnation + 1} in {seconds:g} s"
         self._orders.cancel(worker.number)
         return (
             f"given up after {limits.restarts} restarts in {limits.window_seconds / 60:g} minutes, "
-            f"tried again in {limits.retry_seconds:g} s"
+            f"retrying in {limits.retry_seconds:g} s"
         )
 
     def _remove(self, worker: SupervisedWorker, reason: str) -> None:
-        """End a process, if it has not ended, and count what it has done."""
+        """End a process if it is still running, and count what it did."""
         process = worker.process
         assert process is not None
         process.kill()
@@ -328,9 +330,15 @@ class Supervisor:
 
 @contextmanager
 def _fork_server_answers_within(seconds: float) -> Iterator[None]:
-    """Kill a fork server that is stopped or hangs, so that who waits for it inside gets an EOFError."""
+    """Kill the fork server if it is stopped or hung, so that code waiting for it inside gets an EOFError."""
     pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
-    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+
+    def kill() -> None:
+        if pid is not None:
+            with suppress(ProcessLookupError):  # it has ended meanwhile, and another one is being started
+                os.kill(pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
     if pid is not None:
         timer.start()
     try:
@@ -338,13 +346,13 @@ def _fork_server_answers_within(seconds: float) -> Iterator[None]:
     finally:
         timer.cancel()
         if pid is not None:
-            timer.join()  # else its thread would be there a while longer
+            timer.join()  # otherwise its thread would linger
 
 
 def _ensure_fork_server() -> None:
-    """Start the fork server, if there is none, deaf to what a terminal sends to every process of the run.
+    """Start the fork server if needed, with the signals that a terminal sends to all processes blocked.
 
-    By itself it is so only against SIGINT, and only after it has loaded torch.
+    By itself it ignores only SIGINT, and only after it has loaded torch.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:

@@ -1,4 +1,4 @@
-"""How many workers there are on this machine, and the games that they begin with."""
+"""The number of workers for this machine, and the games they start with."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import cores
 from keisei.core.self_play import SavedGames, SelfPlay
 
-FEWEST_GAMES = 8  # of a worker, below which its batches are too small for the network to be fast
-OLDEST_WEIGHTS = 4  # updates, beyond which PPO's ratio corrects ever less: assumption, not studied
-_SHORTEST_SEGMENT = 16  # moves of a game, below which `auto` takes no further worker: assumption, not studied
+FEWEST_GAMES = 8  # per worker; below this, batches are too small for the network to be fast
+OLDEST_WEIGHTS = 4  # updates; beyond this, PPO's ratio corrects less and less: assumption, not studied
+_SHORTEST_SEGMENT = 16  # moves per game; `auto` adds no worker that would go below: assumption, not studied
 
 
 def number_of_workers(config: AppConfig) -> int:
-    """Return how many workers a config asks for; `auto` is one for each core, if segments stay long."""
+    """Return the number of workers for a config; `auto` is one per core, fewer if segments get too short."""
     training = config.training
     if training.parallel.num_workers != "auto":
         return training.parallel.num_workers
@@ -23,9 +23,9 @@ def number_of_workers(config: AppConfig) -> int:
 
 
 def resolved(config: AppConfig, device: torch.device) -> AppConfig:
-    """Return the config with what is `auto` about workers decided for this machine.
+    """Return the config with every `auto` setting of the workers resolved for this machine.
 
-    A GPU evaluates positions faster than all cores together, so with one the learner plays itself.
+    A GPU evaluates positions faster than all cores together, so with one the learner plays the games itself.
     """
     parallel = config.training.parallel
     decided: dict[str, Any] = {
@@ -38,7 +38,7 @@ def resolved(config: AppConfig, device: torch.device) -> AppConfig:
 
 
 def costly_settings(config: AppConfig) -> list[str]:
-    """Return a line for each setting that makes workers slow or lets them play with old weights."""
+    """Return a line for each setting that slows workers down or makes them play with old weights."""
     training, parallel = config.training, config.training.parallel
     lines = []
     # Weights are published after the first update by which model_sync_interval moves were collected.
@@ -46,8 +46,8 @@ def costly_settings(config: AppConfig) -> list[str]:
     if oldest > OLDEST_WEIGHTS:
         lines.append(
             f"workers play with weights up to {oldest} updates old (training.parallel.model_sync_interval is "
-            f"{parallel.model_sync_interval}, max_policy_lag {parallel.max_policy_lag}); a lower one makes "
-            "them newer"
+            f"{parallel.model_sync_interval}, max_policy_lag {parallel.max_policy_lag}); lower either for "
+            "newer weights"
         )
     if parallel.episodes_per_worker < FEWEST_GAMES:
         lines.append(
@@ -58,7 +58,7 @@ def costly_settings(config: AppConfig) -> list[str]:
 
 
 def begin_games(config: AppConfig, workers: int, first_number: int = 0) -> list[SavedGames]:
-    """Begin games for workers; their numbers, and so their random streams, are those of one sequence."""
+    """Begin games for workers; game numbers, and so random streams, form one sequence across workers."""
     games = config.training.parallel.episodes_per_worker
     return [
         SelfPlay.begin(

@@ -1,9 +1,9 @@
-"""What is known of the workers at a moment, as plain values for console, metrics and statistics."""
+"""The status of the workers at one moment, as plain values for console, metrics and statistics."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-PLAY_PHASES = ("env", "inference", "sampling", "transport")  # what a worker spends its time with
+PLAY_PHASES = ("env", "inference", "sampling", "transport")  # how a worker spends its time
 State = Literal["starting", "playing", "waiting", "paused", "restarting", "given up", "stopped"]
 
 
@@ -11,11 +11,11 @@ State = Literal["starting", "playing", "waiting", "paused", "restarting", "given
 class WorkerStatus:
     """One worker.
 
-    incarnation: 0 for the first process, one more for each replacement. pid: None if no process is there.
-    utilization: the share of the time since the last look in which it played, 0 to 1.
-    steps, games: moves made and games ended by all its incarnations. weights_version: of its last moves.
-    restarts: replacements so far. memory_bytes: resident memory of its process, 0 where it is not known.
-    last_error: the traceback of the last exception that it reported, "" if there was none.
+    incarnation: 0 for the first process, one more for each replacement. pid: None without a process.
+    utilization: share of time spent playing since the last measurement, 0 to 1. steps, games: moves made and
+    games finished over all incarnations. weights_version: of its last moves. restarts: replacements so far.
+    memory_bytes: resident memory of its process, 0 if unknown. last_error: the traceback of the last
+    exception it reported, "" if none.
     """
 
     worker: int

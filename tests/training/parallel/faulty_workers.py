@@ -1,4 +1,4 @@
-"""Workers that go wrong on purpose, for the tests of those who look after them."""
+"""Workers that go wrong on purpose, for the tests of supervision."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ AT_START = -1
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, before which move of which process: the first of worker 0, if it is not said."""
+    """What happens, before which move of which process: by default the first of worker 0."""
 
     what: str
     move: int = 5
@@ -32,7 +32,7 @@ def always(what: str, move: int = AT_START, worker: int = 0) -> Fault:
 
 
 class TamperedWire(_Wire):
-    """Does something to each segment that it sends; `last` is the last one as it should have been."""
+    """A wrapper that tampers with each segment sent; `last` is the last one as it should have been."""
 
     last = b""
     tamper: Callable[[bytes], bytes] = staticmethod(bytes)
@@ -46,7 +46,7 @@ class TamperedWire(_Wire):
 
 
 class FaultyWorker(SelfPlayWorker):
-    """Plays as it should, but for its faults; `slow` seconds pass before each move."""
+    """A worker that plays normally except for its faults, waiting `slow` seconds before each move."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class FaultyWorker(SelfPlayWorker):
         time.sleep(self._slow)
 
     def _suffer(self) -> None:
-        """Let happen what is to happen now; the moves made are counted from 0."""
+        """Trigger the faults that are due; moves are counted from 0."""
         for fault in self._faults:
             if fault.move == self._made:
                 happen(fault.what, self)
@@ -81,7 +81,7 @@ class FaultyWorker(SelfPlayWorker):
 def happen(what: str, worker: FaultyWorker) -> None:
     if what.startswith("SIG"):
         os.kill(os.getpid(), signal.Signals[what])
-        time.sleep(60)  # until it is delivered
+        time.sleep(60)  # until delivered
     elif what.startswith("raise "):
         raise RuntimeError(what.removeprefix("raise "))
     else:
@@ -115,12 +115,12 @@ def _garbage(worker: FaultyWorker) -> None:
 
 
 def _truncated_frame(worker: FaultyWorker) -> None:
-    """Say that 400 bytes follow, send 100, and go on: the next message is taken for the rest."""
+    """Announce 400 bytes, send 100 and carry on: the next message is taken for the rest."""
     worker.wire.socket.sendall(struct.pack("<IB", 400, Kind.SEGMENT) + bytes(100))
 
 
 def _endless_frame(worker: FaultyWorker) -> None:
-    """Say that more follows than ever will, and go on."""
+    """Announce more than will ever follow, and carry on."""
     worker.wire.socket.sendall(struct.pack("<IB", 1_000_000, Kind.SEGMENT) + bytes(100))
 
 
@@ -162,12 +162,12 @@ def _taken_again(worker: FaultyWorker) -> None:
 
 
 def _replay(worker: FaultyWorker) -> None:
-    """Send the last segment once more, now."""
+    """Send the last segment again, now."""
     worker.wire.socket.sendall(worker.wire.last)
 
 
 def _duplicate(worker: FaultyWorker) -> None:
-    """Send the segment that is being played twice."""
+    """Send the current segment twice."""
     worker.wire.tamper = lambda message: message + message
 
 
@@ -176,7 +176,7 @@ def _of_the_next_incarnation(worker: FaultyWorker) -> None:
 
 
 def _another_byte(worker: FaultyWorker) -> None:
-    """Change the segment after its checksum was computed."""
+    """Change the segment after computing its checksum."""
 
     def tamper(message: bytes) -> bytes:
         view, size = worker.end._memory.view, worker.end._slot_bytes
@@ -188,7 +188,7 @@ def _another_byte(worker: FaultyWorker) -> None:
 
 
 def _cut_off(worker: FaultyWorker) -> None:
-    """Die in the middle of the message about the segment that is being played."""
+    """Die in the middle of the message about the current segment."""
 
     def tamper(message: bytes) -> bytes:
         worker.wire.socket.sendall(message[: len(message) // 2])

@@ -1,4 +1,4 @@
-"""Shared by the tests of workers: a small config, an agent that learns, the same play without processes."""
+"""Shared by the tests of workers: a small config, a learning agent, the same play without processes."""
 
 import functools
 import os
@@ -23,19 +23,19 @@ from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers
 
-GAMES = 8  # of each worker
-MOVES = 12  # of each game in a segment
+GAMES = 8  # per worker
+MOVES = 12  # per game in a segment
 SEGMENT = GAMES * MOVES
-# Games that begin here end after some moves, by mate.
+# Games that start here end after a few moves, by mate.
 NEAR_MATE = ["8k/9/7GG/9/9/9/9/9/K8 b - 1", "8k/9/9/9/9/9/gg7/9/K8 w - 1"]
 PATIENCE = 240.0  # seconds to wait for what must happen: the machine may be busy
-QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05)
+QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05, start_seconds=600.0)
 
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
 
 
 def small_config(workers: int = 1, **parallel: Any) -> AppConfig:
-    """A network and games so small that a worker plays a segment in some hundredths of a second."""
+    """A network and games so small that a worker plays a segment in a few hundredths of a second."""
     return AppConfig.model_validate(
         {
             "env": {"max_moves": 160, "random_plies": 150, "late_start_share": 0.6},
@@ -64,7 +64,7 @@ def learn(agent: PPOAgent, segments: Sequence[Segment]) -> None:
 
 
 def contents(played: Played, saved: SavedGames) -> Contents:
-    """All that a segment brings, to be compared."""
+    """Everything in a segment, for comparison."""
     arrays = [getattr(played.segment, name).tobytes() for name in Segment.__slots__]
     return arrays, played.results, saved
 
@@ -74,7 +74,7 @@ def contents_of(played: Sequence[WorkerSegment]) -> list[Contents]:
 
 
 def begun(config: AppConfig) -> list[SavedGames]:
-    """New games, whose followers often begin near a mate; so games end in all ways in each segment."""
+    """New games whose successors often start near a mate, so that games end in all ways in each segment."""
     games = begin_games(config, number_of_workers(config))
     return [SavedGames(one.games, {"late_starts": NEAR_MATE}) for one in games]
 
@@ -84,14 +84,14 @@ def numbers_of(games: Sequence[SavedGames]) -> set[int]:
 
 
 class InProcess:
-    """What workers should play, one after the other in this process, with an agent of its own."""
+    """What workers should play, computed one after another in this process with its own agent."""
 
     def __init__(self, config: AppConfig, games: Sequence[SavedGames]) -> None:
         self.agent = new_agent(config)
         self.vectors = [SelfPlay.restore(saved, config.env) for saved in games]
 
     def epoch(self, moves: int = MOVES) -> list[Contents]:
-        """Play a segment in every vector and learn from them."""
+        """Play a segment in every vector and learn from it."""
         played = [vector.rollout(self.agent, moves) for vector in self.vectors]
         epoch = [contents(one, vector.save()) for one, vector in zip(played, self.vectors, strict=True)]
         learn(self.agent, [one.segment for one in played])
@@ -100,14 +100,14 @@ class InProcess:
 
 @functools.cache
 def undisturbed(workers: int, epochs: int) -> list[list[Contents]]:
-    """The epochs of so many workers to whom nothing happens."""
+    """The epochs of undisturbed workers."""
     config = small_config(workers)
     play = InProcess(config, begun(config))
     return [play.epoch() for _ in range(epochs)]
 
 
 class Workers(ParallelManager):
-    """Workers with faults, and a learner who learns from all that they play; with what was said."""
+    """Workers with faults, a learner that trains on everything they play, and the notices."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Workers(ParallelManager):
         )
 
     def epoch(self, target_steps: int | None = None) -> list[Contents]:
-        """Collect, learn and publish; what was collected, and no move lost."""
+        """Collect, learn and publish; return what was collected, checking that no move is lost."""
         steps = self.config.training.steps_per_epoch if target_steps is None else target_steps
         played = self.collect_experiences(steps)
         self.account()
@@ -140,7 +140,7 @@ class Workers(ParallelManager):
         return contents_of(played)
 
     def look_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Look after the workers until something has happened."""
+        """Supervise the workers until something has happened."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "it did not happen"
@@ -150,7 +150,7 @@ class Workers(ParallelManager):
         return int(self.get_statistics()["queue_size"])
 
     def has_taken_one(self) -> bool:
-        """Whether worker 0 has delivered the one segment it was asked for, and it is no more in the queue."""
+        """Whether worker 0 has delivered the one requested segment, and it has left the queue."""
         statistics = self.get_statistics()
         waits = statistics["channels"][0]["tickets"] + statistics["queue_size"]
         return not waits and bool(statistics["steps"]["in_flight"])
@@ -160,7 +160,7 @@ class Workers(ParallelManager):
 
 
 def discarded(account: Account) -> dict[str, int]:
-    """The reasons for which something was discarded."""
+    """The reasons for which moves were discarded."""
     return {reason: count for reason, count in account.discarded.items() if count}
 
 
@@ -172,7 +172,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and not just waiting to be buried."""
+    """Whether a process is running, not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except FileNotFoundError:
@@ -181,7 +181,7 @@ def is_alive(pid: int) -> bool:
 
 
 def kill(pid: int, number: int) -> None:
-    """Send a signal to a worker, that may just have ended."""
+    """Send a signal to a worker, which may just have ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -189,7 +189,7 @@ def kill(pid: int, number: int) -> None:
 
 
 def worker_processes() -> list[int]:
-    """The processes that the fork server has started and that are still there."""
+    """The processes started by the fork server that are still running."""
     server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):

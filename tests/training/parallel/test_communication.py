@@ -1,4 +1,4 @@
-"""The channels: what arrives is what was sent, once, whole; a worker that does not listen holds up nobody."""
+"""The channels: what arrives is what was sent, once and complete; an unresponsive worker blocks nobody."""
 
 import errno
 import os
@@ -68,14 +68,14 @@ class Line:
         self.rng = np.random.default_rng(1)
 
     def ask(self, version: int = 5) -> Ticket:
-        """Give the worker a ticket and let it take it."""
+        """Give the worker a ticket and have it receive it."""
         assert self.learner.grant(4, STEPS, version)
         (message,) = self.end.receive(1.0)
         assert message[0] is Kind.PLAY
         return read_ticket(message[1])
 
     def fill(self, ticket: Ticket) -> memoryview:
-        """Write something into the memory of a ticket, as one does who plays."""
+        """Write something into a ticket's memory, as a playing worker does."""
         memory = self.end.memory_of(ticket)
         if memory is None:
             memory = memoryview(bytearray(SIZE))
@@ -90,13 +90,13 @@ class Line:
         return bytes(memory)
 
     def body(self) -> bytes:
-        """The body of the one message that has come."""
+        """The body of the only message received."""
         ((kind, body),) = self.learner.receive(4)
         assert kind is Kind.SEGMENT
         return body
 
     def sent(self) -> bytes:
-        """What the worker has written, taken out of the socket before the learner reads it."""
+        """What the worker has written, taken from the socket before the learner reads it."""
         data: bytes = self.learner._channels[4].wire.socket.recv(2**20)
         return data
 
@@ -217,11 +217,11 @@ def test_a_learner_that_is_gone_is_told_from_other_errors() -> None:
     line.end.close()
 
 
-# ------------------------------------------------------------------------ what is damaged
+# ------------------------------------------------------------------------ damage
 
 
 def test_every_bit_of_a_message_matters(line: Line) -> None:
-    """Whatever bit of a segment or its record is another one, it is refused; and the right one is taken."""
+    """Flipping any bit of a segment or its record gets it refused; the intact one is accepted."""
     ticket = line.ask()
     line.deliver(ticket)
     body = line.body()
@@ -235,7 +235,7 @@ def test_every_bit_of_a_message_matters(line: Line) -> None:
         assert memory is not None
         for index in range(SIZE):
             memory[index] ^= 1 << (index % 8)
-            with pytest.raises(DamagedError, match="another checksum than its worker computed"):
+            with pytest.raises(DamagedError, match="does not match its worker's checksum"):
                 line.learner.take_segment(4, body)
             memory[index] ^= 1 << (index % 8)
     for length in (*range(60), len(body) - 1, len(body) + 1):
@@ -254,7 +254,7 @@ def test_a_segment_is_taken_once(line: Line) -> None:
     line.deliver(other)
     line.learner.take_segment(4, line.body())
     for _ in range(2):
-        with pytest.raises(DamagedError, match=r"^segment 0, but none was asked for$"):
+        with pytest.raises(DamagedError, match=r"^segment 0, but none was requested$"):
             line.learner.take_segment(4, body)
 
 
@@ -278,12 +278,12 @@ def test_weights_never_go_back(line: Line) -> None:
     line.learner.take_segment(4, line.body())
     ticket = line.ask(version=3)
     line.deliver(ticket, version=4)
-    with pytest.raises(DamagedError, match=r"^weights version 4, after 5$"):
+    with pytest.raises(DamagedError, match=r"^weights version 4, expected at least 5$"):
         line.learner.take_segment(4, line.body())
     line.deliver(ticket, version=5)
     line.learner.take_segment(4, line.body())
     line.deliver(line.ask(version=7), version=6)
-    with pytest.raises(DamagedError, match=r"^weights version 6, after 7$"):
+    with pytest.raises(DamagedError, match=r"^weights version 6, expected at least 7$"):
         line.learner.take_segment(4, line.body())
 
 
@@ -297,7 +297,7 @@ def test_a_segment_of_another_size_is_refused(line: Line, streams: int) -> None:
 @pytest.mark.parametrize("frame", [struct.pack("<IB", 1, 0), struct.pack("<IB", 2**31 + 1, 11), b"\xff" * 5])
 def test_a_frame_that_there_is_not_is_refused(line: Line, frame: bytes) -> None:
     line.end._wire.socket.sendall(frame)
-    with pytest.raises(DamagedError, match=r"which there is not$"):
+    with pytest.raises(DamagedError, match=r"^an invalid message: "):
         line.learner.receive(4)
 
 
@@ -326,7 +326,7 @@ def test_a_channel_is_opened_once(line: Line) -> None:
         line.learner.open(4, 3)
 
 
-# ------------------------------------------------------------------------ nobody waits
+# ------------------------------------------------------------------------ no end blocks
 
 
 def test_a_worker_that_does_not_listen_does_not_hold_up_the_learner(line: Line) -> None:
@@ -370,7 +370,7 @@ def test_waiting_ends_with_the_time_or_with_a_message(line: Line) -> None:
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """No file grows beyond some megabytes: a test that asks for too much must not get it."""
+    """Limit files to a few megabytes: a test that asks for too much must not get it."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**24, before[1]))
     yield
@@ -389,7 +389,7 @@ def test_memory_that_cannot_be_had_is_an_error_when_it_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("small_files")
 def test_more_memory_than_the_machine_has_is_not_even_asked_for() -> None:
-    """Asked for, it would be given until the kernel kills somebody."""
+    """The kernel would hand out the memory until it kills some process."""
     with pytest.raises(OSError, match="bytes of shared memory, but only") as info:
         SharedMemory(2**50)
     assert info.value.errno == errno.ENOMEM
@@ -410,21 +410,21 @@ def test_slots_do_not_overlap() -> None:
     learner.close(0)
 
 
-# ------------------------------------------------------------------------ workers that send such things
+# ------------------------------------------------------------------------ workers that send damaged data
 
 NUMBERS = "(worker, incarnation, sequence, slot, steps)"
 DAMAGES = {
-    "garbage": "sent something damaged (a message of kind",
-    "truncated frame": "sent something damaged (",
-    "short header": "sent something damaged (a header of 5 bytes, expected 56)",
-    "unknown order": "sent something damaged (PLAY, which only the learner says)",
-    "broken failure": "sent something damaged (a failure that cannot be read",
-    "ready again": "sent something damaged (READY, though it was ready)",
-    "taken again": "sent something damaged (GAMES_TAKEN, though it was sent none)",
-    "replay": f"sent something damaged ({NUMBERS} is (1, 0, 0, 0, 12), expected",
-    "duplicate": "sent something damaged (segment 1, but none was asked for)",
-    "of the next incarnation": f"sent something damaged ({NUMBERS} is (1, 1, 1,",
-    "another byte": "sent something damaged (segment 1 has another checksum than its worker computed)",
+    "garbage": "sent damaged data (an invalid message: kind",
+    "truncated frame": "sent damaged data (",
+    "short header": "sent damaged data (a header of 5 bytes, expected 56)",
+    "unknown order": "sent damaged data (PLAY, which only the learner sends)",
+    "broken failure": "sent damaged data (an unreadable failure report",
+    "ready again": "sent damaged data (READY, but it was ready already)",
+    "taken again": "sent damaged data (GAMES_TAKEN, but no games were sent)",
+    "replay": f"sent damaged data ({NUMBERS} is (1, 0, 0, 0, 12), expected",
+    "duplicate": "sent damaged data (segment 1, but none was requested)",
+    "of the next incarnation": f"sent damaged data ({NUMBERS} is (1, 1, 1,",
+    "another byte": "sent damaged data (segment 1 does not match its worker's checksum)",
 }
 
 
@@ -476,7 +476,7 @@ def test_one_that_sends_without_end_is_replaced() -> None:
 
 
 def test_a_worker_waits_for_a_learner_that_does_not_read() -> None:
-    """The segments are longer than what a socket holds, so the worker is in the middle of its sentence."""
+    """The segments exceed a socket's buffer, so the worker is stopped in the middle of a message."""
     config = small_config(1, max_policy_lag=3, use_shared_memory=False, worker_timeout=3.0)
     config.training.steps_per_epoch = config.training.minibatch_size = 512 * GAMES
     with Workers(config) as manager:

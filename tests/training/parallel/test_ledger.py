@@ -1,4 +1,4 @@
-"""The ledger: every move that was generated is somewhere, exactly once, and what cannot be is an error."""
+"""The ledger: every generated move is somewhere, exactly once, and impossible counts are an error."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ WORKERS = (0, 1)
 
 
 class Moves:
-    """Each move is a thing of its own here, and lies in one of some boxes; the ledger must count the same."""
+    """A model in which each move is an object in one of several boxes; the ledger must count the same."""
 
     def __init__(self) -> None:
         self.generated = 0
@@ -26,7 +26,7 @@ class Moves:
         self.queue: list[int] = []
         self.trained = 0
         self.discarded: Counter[str] = Counter()
-        self.shown: dict[int, int] = {}  # by the processes that run
+        self.shown: dict[int, int] = {}  # by running processes
 
     def account(self) -> Account:
         in_flight = sum(self.queue) + sum(self.making.values())
@@ -40,7 +40,7 @@ OPERATIONS = st.sampled_from(
 
 
 def apply(name: str, worker: int, number: int, reason: str, moves: Moves, ledger: Ledger) -> None:
-    """Do the same with both, if it can be done now."""
+    """Do the same to both, if it is possible now."""
     if name == "here":
         moves.generated += number
         moves.queue.append(number)
@@ -112,7 +112,8 @@ def test_segments_that_are_not_where_they_should_be_are_an_error() -> None:
     ledger.delivered(0, 20)
     assert ledger.check(queued=20, asked_for={0: 10}).in_flight == 30
     for queued in (0, 19, 21):
-        with pytest.raises(ConservationError, match=f"^{queued} moves wait, expected 20: 30 moves generated"):
+        expected = f"^{queued} moves are waiting, expected 20: 30 moves generated"
+        with pytest.raises(ConservationError, match=expected):
             ledger.check(queued=queued, asked_for={0: 10})
 
 
@@ -121,7 +122,7 @@ def test_moves_that_nobody_asked_for_are_an_error() -> None:
     ledger.begin(2)
     ledger.shown(2, 30)
     ledger.check(queued=0, asked_for={2: 30})
-    with pytest.raises(ConservationError, match="worker 2 has 30 moves in the making, expected 0 to 29"):
+    with pytest.raises(ConservationError, match="worker 2 has 30 moves in progress, expected 0 to 29"):
         ledger.check(queued=0, asked_for={2: 29})
 
 
@@ -130,7 +131,7 @@ def test_a_segment_of_moves_that_were_not_made_is_an_error() -> None:
     ledger.begin(0)
     ledger.shown(0, 30)
     ledger.delivered(0, 31)
-    with pytest.raises(ConservationError, match="worker 0 has -1 moves in the making, expected 0 to 100"):
+    with pytest.raises(ConservationError, match="worker 0 has -1 moves in progress, expected 0 to 100"):
         ledger.check(queued=31, asked_for={0: 100})
 
 
@@ -140,7 +141,7 @@ def test_a_segment_trained_on_twice_is_an_error() -> None:
     ledger.trained(8)
     ledger.check(queued=0, asked_for={})
     ledger.trained(8)
-    with pytest.raises(ConservationError, match="0 moves wait, expected -8"):
+    with pytest.raises(ConservationError, match="0 moves are waiting, expected -8"):
         ledger.check(queued=0, asked_for={})
 
 

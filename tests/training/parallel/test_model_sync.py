@@ -1,4 +1,4 @@
-"""ModelSynchronizer: weights arrive whole and never go back, whoever writes, reads or dies meanwhile."""
+"""ModelSynchronizer: weights arrive complete and never go back, whoever writes, reads or dies meanwhile."""
 
 import multiprocessing
 import random
@@ -43,7 +43,7 @@ def test_what_is_published_is_read() -> None:
     with torch.no_grad():
         target.first.weight.fill_(3)
     assert reader.refresh(target) == 7
-    assert float(target.first.weight.detach().max()) == 3  # nothing newer: nothing is loaded
+    assert float(target.first.weight.detach().max()) == 3  # nothing newer, so nothing is loaded
     synchronizer.close()
     synchronizer.close()
 
@@ -73,7 +73,7 @@ def test_weights_in_other_memory_formats_arrive() -> None:
 def test_without_weights_a_reader_gives_up_in_the_end() -> None:
     synchronizer = ModelSynchronizer(Weights())
     assert synchronizer.version == -1
-    with pytest.raises(TimeoutError, match=r"^no whole weights in 100 tries$"):
+    with pytest.raises(TimeoutError, match=r"^no complete weights in 100 tries$"):
         synchronizer.reader().refresh(Weights())
     synchronizer.close()
 
@@ -100,7 +100,7 @@ def test_only_newer_weights_are_published(version: int) -> None:
     ],
 )
 def test_weights_are_due_after_the_update_that_reaches_the_moves(interval: int, due: list[int]) -> None:
-    """A hundred moves are collected for each update."""
+    """A hundred moves are collected per update."""
     source = Weights()
     synchronizer = ModelSynchronizer(source, interval=interval)
     published, moves = [], 0
@@ -238,7 +238,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_whole_weights() -> None:
 
 
 def test_weights_that_are_being_written_for_ever_leave_the_old_ones_in_place() -> None:
-    """The newest buffer has an odd sequence number, or a checksum that is not its data's."""
+    """The newest buffer has an odd sequence number, or a checksum that does not match its data."""
     network, target = Weights(), Weights()
     for word, value in ((4, 1), (6, 12345)):
         synchronizer = ModelSynchronizer(network)

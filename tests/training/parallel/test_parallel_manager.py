@@ -1,4 +1,4 @@
-"""ParallelManager: workers bring what serial play brings; pause, reset, lag, statistics, what is refused."""
+"""ParallelManager: workers collect what serial play does; pause, reset, lag, statistics, refusals."""
 
 import json
 import signal
@@ -127,7 +127,7 @@ def in_the_middle(manager: Workers) -> bool:
 
 
 def expect(played: Sequence[WorkerSegment], play: InProcess) -> None:
-    """These follow, worker by worker, on what was played so far; who was faster played more of them."""
+    """These segments continue, worker by worker, what was played so far; faster workers played more."""
     for one in played:
         vector = play.vectors[one.worker]
         expected = contents(vector.rollout(play.agent, MOVES), vector.save())
@@ -135,9 +135,9 @@ def expect(played: Sequence[WorkerSegment], play: InProcess) -> None:
 
 
 def pause_in_the_middle(manager: Workers) -> tuple[list[int], InProcess]:
-    """Pause while all are in the middle of a segment; return the moves that each shows, and what was played.
+    """Pause while all are in the middle of a segment; return each worker's move count, and what was played.
 
-    On a busy machine all may be through before the learner looks: then they play some more.
+    On a busy machine all may finish before the learner looks: then they play some more.
     """
     play = InProcess(manager.config, begun(manager.config))
     for _ in range(100):
@@ -159,7 +159,7 @@ def expect_two_more_epochs(manager: Workers, play: InProcess) -> None:
 def test_paused_workers_rest_in_the_middle_of_a_segment_and_then_go_on_exactly() -> None:
     with Workers(small_config(2, max_policy_lag=1, worker_timeout=4.0), slow=0.08) as manager:
         steps, play = pause_in_the_middle(manager)
-        deadline = time.monotonic() + 4.5  # longer than the timeout: rest is no hang
+        deadline = time.monotonic() + 4.5  # longer than the timeout: a pause is not a hang
         while time.monotonic() < deadline:
             manager.supervise(0.05)
         assert [worker.steps for worker in manager.workers] == steps
@@ -285,7 +285,7 @@ def test_never_more_of_a_worker_is_under_way_than_the_queue_holds() -> None:
     config = small_config(2, max_policy_lag=3, queue_maxsize=1)
     with Workers(config) as manager:
         for _ in range(4):
-            manager.collect_experiences(GAMES)  # one segment, so that one of the other worker stays
+            manager.collect_experiences(GAMES)  # one segment, so that one from the other worker remains
             manager.look_until(lambda: manager.queue_size() == 2)
             time.sleep(0.1)
             manager.supervise()
@@ -325,7 +325,7 @@ def test_what_is_older_than_the_limit_is_dropped_and_counted() -> None:
 
 
 def test_segments_of_the_limit_itself_are_used() -> None:
-    """With a lag of 1 those may be used that were played with what the workers had one update ago."""
+    """A lag of 1 allows segments played with the weights the workers had one update ago."""
     with Workers(small_config(2, max_policy_lag=1, model_sync_interval=3 * 2 * SEGMENT)) as manager:
         versions = []
         for update in range(1, 8):
@@ -346,7 +346,7 @@ def test_segments_of_the_limit_itself_are_used() -> None:
 
 
 def test_small_collections_are_published_by_moves_and_never_refused() -> None:
-    """A loop of one's own that collects a quarter of steps_per_epoch for each update."""
+    """A custom loop that collects a quarter of steps_per_epoch per update."""
     steps = SEGMENT // 2
     with Workers(small_config(2, model_sync_interval=6 * steps)) as manager:
         published, lags = [], []
@@ -381,7 +381,7 @@ def test_zero_workers_assigned_after_loading_are_refused() -> None:
 
 def test_games_of_another_number_of_workers_are_refused() -> None:
     config = small_config(2)
-    with pytest.raises(ValueError, match=r"^games of 3 workers for 2 workers$"):
+    with pytest.raises(ValueError, match=r"^got games for 3 workers, expected 2$"):
         ParallelManager(config, new_agent(config), games=begin_games(config, 3))
 
 
@@ -500,7 +500,7 @@ def test_costly_settings_are_told_once_at_the_start() -> None:
         manager.start_workers()
         assert manager.notices == [
             "workers play with weights up to 5 updates old (training.parallel.model_sync_interval is "
-            f"{3 * steps + 1}, max_policy_lag 2); a lower one makes them newer",
+            f"{3 * steps + 1}, max_policy_lag 2); lower either for newer weights",
             "workers are slow with batches of 7 (training.parallel.episodes_per_worker); 8 games or more "
             "make better use of a core",
         ]
@@ -529,7 +529,7 @@ def test_half_precision_changes_what_is_played_only_by_rounding(compression_enab
     assert contents_of([one]) == [contents(other, play.vectors[0].save())]
 
 
-# ------------------------------------------------------------------------ what is known
+# ------------------------------------------------------------------------ status
 
 
 def test_statistics_have_all_that_is_promised() -> None:
@@ -602,7 +602,7 @@ def test_the_workers_seconds_are_those_of_the_update_also_if_one_was_replaced() 
             assert all(metrics[name] > 0 for name in names)
             seconds = manager.get_statistics()["worker_seconds"]
             total = {name: sum(one[name.rpartition("_")[2]] for one in seconds) for name in names}
-            # A process that was replaced keeps what it had spent.
+            # A replaced process keeps its time.
             assert metrics["parallel/seconds_env"] == total[names[0]] - before[names[0]]
             assert all(total[name] > before[name] for name in names)
             before = total

@@ -1,4 +1,4 @@
-"""SegmentOrders: who is asked next, how far ahead, and what becomes of a segment; both ends are here."""
+"""SegmentOrders: which worker is asked next, how far ahead, and what becomes of a segment; no processes."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def games(name: str, worker: int) -> SavedGames:
 
 
 class Bench:
-    """Three workers whose ends of the channels are in this process: they do what they are told to."""
+    """Three workers whose ends of the channels are in this process and do as they are told."""
 
     def __init__(self) -> None:
         self.communicator = WorkerCommunicator(slots=LIMIT, slot_bytes=SHAPE.nbytes, shared=True)
@@ -50,7 +50,7 @@ class Bench:
         self.communicator.close(worker)
 
     def ask(self, segments: int, workers: tuple[int, ...] = WORKERS) -> list[int]:
-        """Order and grant; how many tickets each worker has then."""
+        """Order and grant; return how many tickets each worker then has."""
         self.orders.order(segments, STEPS, workers)
         self.orders.grant(workers, version=1)
         for worker in workers:
@@ -59,7 +59,7 @@ class Bench:
         return [len(self.tickets[worker]) for worker in workers]
 
     def deliver(self, worker: int, name: str = "segment", version: int = 1) -> bool:
-        """Play and send the segment of a worker's oldest ticket; whether the learner counts it."""
+        """Play and send the segment of a worker's oldest ticket; return whether the learner counts it."""
         end, ticket = self.ends[worker], self.tickets[worker].pop(0)
         memory = end.memory_of(ticket)
         assert memory is not None
@@ -71,7 +71,7 @@ class Bench:
         return self.orders.receive(worker, body)
 
     def collect(self, moves: int, oldest_version: int = 0) -> list[int]:
-        """Take so many moves that are there; who played them."""
+        """Take this many of the available moves; return which workers played them."""
         with self.orders.collection() as taken:
             assert self.orders.take(moves, oldest_version) == 0
         return [one.worker for one in taken]
@@ -89,7 +89,7 @@ def test_workers_are_asked_by_turns_the_first_of_those_with_least_first(bench: B
     assert bench.ask(1) == [1, 0, 0]
     assert bench.ask(5) == [2, 2, 1]
     bench.deliver(2)
-    assert bench.ask(5) == [2, 2, 0]  # what waits counts
+    assert bench.ask(5) == [2, 2, 0]  # waiting segments count
     assert bench.ask(6) == [2, 2, 1]
 
 
@@ -104,7 +104,7 @@ def test_what_a_collection_has_taken_counts_as_a_turn(bench: Bench) -> None:
 def test_no_more_is_under_way_than_there_is_room_for(bench: Bench) -> None:
     assert bench.ask(12) == [3, 3, 3]
     bench.deliver(0)
-    assert bench.ask(12) == [2, 3, 3]  # it is owed, but one waits
+    assert bench.ask(12) == [2, 3, 3]  # it is owed, but one is waiting
     assert bench.collect(MOVES) == [0]
     assert bench.ask(12) == [3, 3, 3]
 
@@ -167,7 +167,7 @@ def test_a_reset_voids_what_waits_what_is_taken_and_what_is_played(bench: Bench)
         assert (taken, bench.orders.waiting) == ([], 0)
     for worker in WORKERS:
         bench.orders.send_games(worker)
-    assert not bench.deliver(2, "old")  # played before it heard
+    assert not bench.deliver(2, "old")  # played before it received the new games
     assert bench.orders.games == bench.orders.saved_games() == [games("other", w) for w in WORKERS]
     bench.tickets = {worker: [] for worker in WORKERS}
     assert bench.ask(3) == [0, 0, 0]
@@ -180,7 +180,7 @@ def test_a_reset_voids_what_waits_what_is_taken_and_what_is_played(bench: Bench)
 def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
     bench.orders.send_games(1)
     bench.orders.games_taken(1)
-    with pytest.raises(DamagedError, match=r"^GAMES_TAKEN, though it was sent none$"):
+    with pytest.raises(DamagedError, match=r"^GAMES_TAKEN, but no games were sent$"):
         bench.orders.games_taken(1)
 
 

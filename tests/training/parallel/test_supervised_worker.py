@@ -1,4 +1,4 @@
-"""SupervisedWorker: when the next process is started, and when there is none any more."""
+"""SupervisedWorker: when the next process is started, and when the worker is given up."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ LIMITS = Supervision(
 
 
 class Clock:
-    """Time that passes only when it is told to."""
+    """A clock that advances only when told to."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -35,7 +35,7 @@ class Clock:
 
 
 class Bench:
-    """A worker and its clock; processes are names only here."""
+    """A worker and its clock; processes are just names here."""
 
     def __init__(self, limits: Supervision = LIMITS) -> None:
         self.clock = Clock()
@@ -51,7 +51,7 @@ class Bench:
         return self.worker.ended()
 
     def silent(self, beats: int, seconds: float, timeout: float = 5.0) -> bool:
-        """Let seconds pass, a tenth at a time, with a look after each; whether it was silent too long."""
+        """Advance the clock in tenths of a second, checking each time; whether it was silent for too long."""
         for _ in range(round(seconds * 10)):
             self.clock.now += 0.1
             if self.worker.is_silent(beats, timeout):
@@ -110,7 +110,7 @@ def test_restarts_long_ago_do_not_count() -> None:
         bench.start(deliver=True)
         assert bench.end() is not None
         bench.clock.now += 34
-    for wait in (1, None):  # two of the last hundred seconds, and these
+    for wait in (1, None):  # two within the last hundred seconds, and these
         bench.start()
         assert bench.end() == wait
 

@@ -1,4 +1,4 @@
-"""Workers that die, hang or fail, really: they are replaced, and what is played is the same as without."""
+"""Workers that really die, hang or fail: they are replaced, and the same moves are played as without."""
 
 import multiprocessing
 import os
@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from parallel_play import (
     GAMES,
     MOVES,
     PATIENCE,
+    QUICK,
     SEGMENT,
     InProcess,
     Workers,
@@ -37,7 +39,7 @@ from keisei.training.parallel.supervisor import WorkerError
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 
-# ------------------------------------------------------------------------ one that goes wrong is replaced
+# ------------------------------------------------------------------------ a failing worker is replaced
 
 SILENCE = 5.0  # seconds, longer than a busy machine keeps a worker waiting
 HANGS = ["SIGSTOP", "sleep", "spin", "hold the interpreter"]
@@ -112,8 +114,8 @@ def test_one_replaced_while_the_learner_learns_plays_on_at_once() -> None:
 def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
     from multiprocessing import forkserver
 
-    # A start that takes longer than start_seconds is tried again, as often as it takes.
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=5.0)
+    # A start that takes longer than start_seconds is retried as often as necessary.
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=20.0)
     with Workers(small_config(2), supervision=patience) as manager:
         epochs = [manager.epoch()]
         kill(forkserver._forkserver._forkserver_pid, signal.SIGSTOP)  # type: ignore[attr-defined]
@@ -124,7 +126,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
 
 def test_one_that_fails_again_and_again_does_not_end_a_run_in_which_others_play() -> None:
     faults = [Fault("raise boom", MOVES + 2, worker=1), Fault("raise boom", AT_START, 1, range(1, 1000))]
-    limits = Supervision(restarts=4, first_backoff_seconds=0.01)
+    limits = replace(QUICK, restarts=4)
     with Workers(small_config(2), *faults, supervision=limits) as manager:
         for _ in range(3):
             manager.epoch()
@@ -148,7 +150,7 @@ def test_what_cannot_be_started_is_waited_for_ever_longer() -> None:
 
 def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> None:
     faults = [always("SIGKILL", worker=worker) for worker in (0, 1)]
-    limits = Supervision(restarts=0, retry_seconds=1000.0)
+    limits = replace(QUICK, restarts=0, retry_seconds=1000.0)
     with Workers(small_config(2), *faults, supervision=limits) as manager:
         before = numbers_of(manager.save_games())
         calls = []
@@ -166,10 +168,10 @@ def test_a_reset_while_the_learner_plays_itself_discards_what_it_played() -> Non
 
 def test_a_manager_starts_once() -> None:
     manager = Workers(small_config())
-    assert manager.synchronize_models()  # before there is anybody to read them
+    assert manager.synchronize_models()  # before there is anyone to read them
     with manager:
         pids = manager.pids()
-        assert manager.start_workers()  # they run already
+        assert manager.start_workers()  # they are running already
         assert manager.pids() == pids
         assert manager.epoch() == undisturbed(1, 1)[0]
     with pytest.raises(RuntimeError, match="the workers were shut down"):
@@ -184,10 +186,10 @@ def test_a_manager_that_is_never_started_keeps_no_file_open() -> None:
 
 
 def test_one_that_hangs_at_its_start_is_replaced() -> None:
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=5.0)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=10.0)
     with Workers(small_config(), Fault("sleep", AT_START), supervision=patience) as manager:
         assert manager.epoch() == undisturbed(1, 1)[0]
-        assert "worker 0 gave no sign of life for 5 s and was killed" in manager.notices[0]
+        assert "worker 0 gave no sign of life for 10 s and was killed" in manager.notices[0]
 
 
 def test_one_is_replaced_while_the_learner_does_something_else() -> None:
@@ -215,7 +217,7 @@ def test_the_fork_server_killed_takes_its_workers_along_and_all_are_replaced() -
 
 
 def test_what_the_waiting_is_ended_by_loses_nothing() -> None:
-    """As Ctrl-C does: the segments that were there are there for the next call."""
+    """As with Ctrl-C: the segments that had arrived are kept for the next call."""
     with Workers(small_config(2)) as manager:
 
         def interrupt() -> None:
@@ -247,13 +249,13 @@ def test_more_can_be_asked_for_after_an_interrupted_waiting() -> None:
         assert [len(one.segment) for one in played] == [GAMES, SEGMENT]
 
 
-# ------------------------------------------------------------------------ exceptions at the start
+# ------------------------------------------------------------------------ exceptions on startup
 
 
 @pytest.mark.parametrize("move", [AT_START, 0, 5])
 def test_the_same_exception_three_times_before_anything_is_delivered_is_an_error(move: int) -> None:
     manager = Workers(small_config(), always("raise no such luck", move))
-    expected = "^workers fail at their start: RuntimeError: no such luck"
+    expected = "^workers fail on startup: RuntimeError: no such luck"
     with pytest.raises(WorkerError, match=expected) as info, manager:
         manager.epoch()
     assert info.value.failure.error == "RuntimeError: no such luck"
@@ -277,8 +279,8 @@ def test_ever_new_exceptions_at_the_start_end_in_serial_play() -> None:
     faults = [Fault(f"raise {number}", AT_START, 0, (number,)) for number in range(10)]
     with Workers(small_config(), *faults) as manager:
         assert [manager.epoch() for _ in range(2)] == undisturbed(1, 2)
-        assert manager.notices[5].endswith("given up after 5 restarts in 10 minutes, tried again in 60 s")
-        assert "no worker is left" in manager.notices[6]
+        assert manager.notices[5].endswith("given up after 5 restarts in 10 minutes, retrying in 60 s")
+        assert "no workers left" in manager.notices[6]
 
 
 def test_a_segment_delivered_forgives_the_exceptions_before_it() -> None:
@@ -288,7 +290,7 @@ def test_a_segment_delivered_forgives_the_exceptions_before_it() -> None:
 
 
 def test_the_same_exception_after_a_segment_is_no_error_at_the_start() -> None:
-    patience = Supervision(restarts=100, first_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=100)
     with Workers(small_config(), always("raise late", MOVES + 3), supervision=patience) as manager:
         assert [manager.epoch() for _ in range(6)] == undisturbed(1, 6)
         assert manager.workers[0].restarts == 5
@@ -299,7 +301,7 @@ def test_the_same_exception_after_a_segment_is_no_error_at_the_start() -> None:
 
 
 def impatient(retry_seconds: float, restarts: int = 2) -> Supervision:
-    return Supervision(restarts=restarts, first_backoff_seconds=0.01, retry_seconds=retry_seconds)
+    return replace(QUICK, restarts=restarts, retry_seconds=retry_seconds)
 
 
 def test_without_workers_the_learner_plays_the_same_serially_and_says_so_once() -> None:
@@ -314,7 +316,7 @@ def test_without_workers_the_learner_plays_the_same_serially_and_says_so_once() 
         assert manager.get_statistics()["active_workers"] == 0
         assert [worker.state for worker in manager.workers] == ["given up"] * 2
     assert [line for line in manager.notices if "serially" in line] == [
-        "no worker is left: the learner plays itself, serially; workers are tried again every 600 s"
+        "no workers left: the learner plays serially; retrying workers every 600 s"
     ]
     assert sum("given up after 2 restarts" in line for line in manager.notices) == 2
     assert account.generated == 8 * SEGMENT + 6 * 3 * GAMES
@@ -328,7 +330,7 @@ def test_workers_come_back_after_a_while() -> None:
     faults = [Fault("SIGKILL", 3, worker, range(3)) for worker in (0, 1)]
     with Workers(small_config(2), *faults, supervision=impatient(0.3)) as manager:
         deadline = time.monotonic() + PATIENCE
-        while not any("play again" in line for line in manager.notices):
+        while not any("playing again" in line for line in manager.notices):
             played = manager.epoch()
             assert sum(len(saved.games) > 0 for _, _, saved in played) == 2
             assert time.monotonic() < deadline
@@ -336,8 +338,8 @@ def test_workers_come_back_after_a_while() -> None:
         manager.look_until(lambda: manager.get_statistics()["active_workers"] == 2)
         played_by = [(one.worker, one.incarnation) for one in manager.collect_experiences(2 * SEGMENT)]
         assert played_by == [(0, 3), (1, 3)]
-    assert sum("no worker is left" in line for line in manager.notices) == 1
-    assert sum("workers play again, after" in line for line in manager.notices) == 1
+    assert sum("no workers left" in line for line in manager.notices) == 1
+    assert sum("workers are playing again after" in line for line in manager.notices) == 1
     assert {f"worker {worker} is back" for worker in (0, 1)} <= set(manager.notices)
 
 
@@ -348,7 +350,7 @@ def test_one_that_never_comes_back_is_tried_again_and_again_meanwhile_serially()
         while sum("given up" in line for line in manager.notices) < 4:
             epochs.append(manager.epoch())
             assert time.monotonic() < deadline
-        assert sum("no worker is left" in line for line in manager.notices) == 1
+        assert sum("no workers left" in line for line in manager.notices) == 1
         assert not any("again," in line for line in manager.notices)
         assert manager.workers[0].incarnation >= 5
         assert manager.workers[0].restarts == manager.workers[0].incarnation
@@ -375,17 +377,17 @@ def test_while_one_is_given_up_the_other_plays_more(queue_maxsize: int) -> None:
         assert manager.metrics()["parallel/serial_steps"] == 0
 
 
-# ------------------------------------------------------------------------ a learner that is busy
+# ------------------------------------------------------------------------ a busy learner
 
 
 def both_live(manager: Workers) -> bool:
-    """Whether both workers have a process that nobody has killed yet."""
+    """Whether both workers have a process that has not been killed yet."""
     return len(manager.pids()) == 2 and all(map(is_alive, manager.pids()))
 
 
 def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
     choose = random.Random(1)
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     with Workers(small_config(2, max_policy_lag=1), slow=0.005, supervision=patience) as manager:
         for attempt in range(30):
             played = manager.collect_experiences(2 * SEGMENT)
@@ -410,7 +412,7 @@ def test_workers_killed_while_the_learner_is_busy_never_hang_it() -> None:
 @pytest.mark.parametrize("use_shared_memory", [True, False])
 def test_workers_killed_at_any_moment_of_the_collecting_change_nothing(use_shared_memory: bool) -> None:
     choose = random.Random(2)
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     config = small_config(2, use_shared_memory=use_shared_memory)
     with Workers(config, slow=0.005, supervision=patience) as manager:
         epochs = []
@@ -432,12 +434,12 @@ def test_workers_killed_at_any_moment_of_the_collecting_change_nothing(use_share
 
 
 def mappings() -> int:
-    """How many pieces of our shared memory this process has."""
+    """How many pieces of our shared memory this process holds."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:keisei")
 
 
 def test_restarts_leave_nothing_behind() -> None:
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, longest_backoff_seconds=0.01)
+    patience = replace(QUICK, restarts=1000, longest_backoff_seconds=0.01)
     shm = set(os.listdir("/dev/shm"))
     with Workers(small_config(2), supervision=patience) as manager:
         counts = []

@@ -11,7 +11,7 @@ from keisei.training.parallel.model_sync import ModelSynchronizer, WeightsReader
 
 
 class Weights(nn.Module):
-    """All of its numbers are one number. Some are odd in number, one is an integer."""
+    """A network whose numbers are all equal. Some tensors have odd sizes, one is an integer."""
 
     count: torch.Tensor
 
@@ -28,7 +28,7 @@ class Weights(nn.Module):
             tensor.fill_(number)
 
     def number(self) -> int | None:
-        """The one number; None if there are several."""
+        """The common value; None if they differ."""
         lows = {float(tensor.min()) for tensor in self.state_dict().values()}
         highs = {float(tensor.max()) for tensor in self.state_dict().values()}
         return int(lows.pop()) if len(lows | highs) == 1 else None
@@ -51,7 +51,7 @@ def read_on(reader: WeightsReader, results: Connection, seconds: float) -> None:
 
 
 def write_on(reader: WeightsReader, results: Connection) -> None:
-    """Publish until somebody ends this process, in the memory that a reader looks at."""
+    """Publish until this process is killed, in the memory that a reader looks at."""
     torch.set_num_threads(1)
     network = Weights()
     writer: Any = ModelSynchronizer(network)
