@@ -60,7 +60,7 @@ def test_train_returns_what_came_of_it_and_goes_on(tmp_path: Path) -> None:
         "workers: 512 moves generated = 512 trained on + 0 in flight + 0 discarded",
         second.message,
     ]
-    with pytest.raises(ConfigError, match="both given"):
+    with pytest.raises(ConfigError, match="both a config and a run to resume are given"):
         train(config, resume=run)
 
 
