@@ -104,7 +104,7 @@ def test_the_options_of_the_command_line_are_the_defaults(checkpoint: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["nowhere"], "keisei: no checkpoint at nowhere: expected a run"),
+        (["nowhere"], "keisei: no checkpoint at nowhere: expected latest, a run"),
         (["CHECKPOINT", "Visits=-1"], "keisei: option Visits: expected a whole number 0 to 1000000000"),
         (["CHECKPOINT", "Visits"], "keisei: expected CHECKPOINT [OPTION=VALUE ...]"),
     ],

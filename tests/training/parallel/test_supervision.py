@@ -115,7 +115,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced() -> None:
     from multiprocessing import forkserver
 
     # A start that takes longer than start_seconds is retried as often as necessary.
-    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=20.0)
+    patience = Supervision(restarts=1000, first_backoff_seconds=0.01, start_seconds=6.0)
     with Workers(small_config(2), supervision=patience) as manager:
         epochs = [manager.epoch()]
         kill(forkserver._forkserver._forkserver_pid, signal.SIGSTOP)  # type: ignore[attr-defined]
