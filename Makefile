@@ -28,7 +28,7 @@ train: $(BUILT)  ## train a player for 15 minutes with the default config; ARGS=
 	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
 test: $(BUILT)  ## all tests that a change must pass, at most 15 minutes
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n 2 --dist loadfile
 
 test-slow: $(BUILT)  ## long comparisons with another engine
 	$(VENV)/bin/pytest -m slow
@@ -87,7 +87,7 @@ test-engine: tools  ## tests of the rules without torch, on the Python given by 
 	"$(PYTHON)" -m venv $(ENGINE_VENV)
 	$(call PIP,$(ENGINE_VENV)) $(BUILD_NEEDS) $(ENGINE_NEEDS)
 	$(call INSTALL,$(ENGINE_VENV)) .
-	$(ENGINE_VENV)/bin/pytest tests/shogi tests/core/test_policy_output_mapper.py
+	$(ENGINE_VENV)/bin/pytest tests/shogi tests/search tests/core/test_policy_output_mapper.py
 
 # A build with AddressSanitizer and UndefinedBehaviorSanitizer, for sanitize and fuzz. Perft stays shallow there.
 SANITIZED := .venv-sanitized
@@ -104,8 +104,8 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 # Capture via sys, not file descriptors, which would swallow a sanitizer's report. ASan delays freeing memory and reserves
 # terabytes of address space, so two tests cannot run.
 sanitize: $(SANITIZED)/.built  ## tests of the rules under ASan and UBSan
-	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/core/test_policy_output_mapper.py \
-	  tests/search/test_puct.py tests/evaluation/test_search_player.py
+	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/search \
+	  tests/core/test_policy_output_mapper.py tests/evaluation/test_search_player.py
 
 # Without Python, which is not built with ThreadSanitizer, and without address randomisation, which it cannot handle.
 RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))
