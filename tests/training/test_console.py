@@ -201,6 +201,8 @@ def watched(now: list[float]) -> Watched:
 def test_the_board_is_asked_for_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     games = watched(now)
+    for name in ("COLUMNS", "LINES"):  # as it finds them now, it would keep them
+        monkeypatch.delenv(name, raising=False)
     console = RichConsole(io.StringIO(), lambda: now[0])
 
     def play(seconds: float) -> None:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,11 @@ def test_memory_does_not_grow_if_nobody_asks_for_metrics() -> None:
     with ParallelManager(config, PPOAgent(config, "cpu")) as manager:
         tracemalloc.start()
         try:
-            for _ in range(2):
-                for _ in range(5000):
+            for _ in range(3):
+                for _ in range(3000):
                     manager.supervise()
                 sizes.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
-    assert sizes[1] - sizes[0] < 5000  # less than a byte per call
+    # Less than a byte per call, in one of two rounds: what happens once, such as a message, is not growth.
+    assert min(after - before for before, after in pairwise(sizes)) < 3000
