@@ -231,9 +231,8 @@ class Supervisor:
         """Receive what a worker has sent; replace it if it is gone."""
         process = worker.process
         assert process is not None
-        died = (
-            not process.is_alive()
-        )  # checked before reading, so that everything it sent before it died is read
+        # Checked before reading, so that everything it sent before it died is read.
+        died = not process.is_alive()
         try:
             for kind, body in self._communicator.receive(worker.number):
                 self._hear(worker, kind, body)
@@ -357,9 +356,8 @@ def _ensure_fork_server() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         for start in (resource_tracker.ensure_running, forkserver.ensure_running):
-            signal.pthread_sigmask(
-                signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP)
-            )  # the tracker unblocks one
+            # Each time: starting the tracker unblocks one of them.
+            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
             start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
