@@ -13,7 +13,6 @@ end to end: collecting and learning in turns, as in training, 4,096 moves per up
 """
 
 import argparse
-import math
 import os
 import statistics
 import time
@@ -67,7 +66,6 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
             "training": {
                 "games": arguments.games,
                 "steps_per_epoch": epoch,
-                "minibatch_size": max(2, math.gcd(256, epoch)),
                 "parallel": parallel,
             },
             "run": {"numerics": "float32+channels_last", "console": "off"},
