@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.core.advantages import Floats, advantages_and_returns
-from keisei.core.segment import Segment, SegmentShape
+from keisei.core.segment import HasSegment, Segment, SegmentShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,14 +21,6 @@ class Minibatch:
     values: Floats
     advantages: Floats
     returns: Floats
-
-
-class HasSegment(Protocol):
-    """The result of a rollout, here or in a worker."""
-
-    @property
-    def segment(self) -> Segment:
-        """The moves."""
 
 
 class ExperienceBuffer:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -90,3 +90,11 @@ class Segment:
     def __len__(self) -> int:
         """Return the number of moves, T * N."""
         return self.actions.size
+
+
+class HasSegment(Protocol):
+    """The result of a rollout, here or in a worker."""
+
+    @property
+    def segment(self) -> Segment:
+        """The moves."""

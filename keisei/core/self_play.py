@@ -14,7 +14,7 @@ import numpy as np
 from keisei.config.schema import EnvConfig
 from keisei.core.keyed_random import uniforms
 from keisei.core.policy import NetworkPolicy
-from keisei.core.segment import Segment, SegmentShape
+from keisei.core.segment import HasSegment, Segment, SegmentShape
 from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
@@ -49,12 +49,8 @@ class Collected:
         ]
 
 
-class Played(Protocol):
+class Played(HasSegment, Protocol):
     """The part of a rollout that learning uses, wherever it was played."""
-
-    @property
-    def segment(self) -> Segment:
-        """The moves."""
 
     @property
     def results(self) -> list[GameResult]:

@@ -178,7 +178,7 @@ class ParallelManager:
         """
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
-        moves = steps * self._streams  # of a segment
+        moves = SegmentShape(steps, self._streams).moves
         ahead = -(-target_steps // moves) * self._lag
         with self.agent.clock("collect"), self._orders.collection() as taken:
             while True:
