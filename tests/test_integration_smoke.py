@@ -39,8 +39,8 @@ def test_a_run_trains_goes_on_and_is_evaluated(
     # Counted from the start of each process.
     trained = [line.get("parallel/steps_trained") for line in lines]
     assert trained == ([512, 1024, 512, 1024] if who_plays is PARALLEL else [None] * 4)
-    newest = newest_checkpoint(directory / "checkpoints")
-    assert newest is not None
+    newest, damaged = newest_checkpoint(directory / "checkpoints")
+    assert (newest.step, damaged) == (2048, [])
 
     said: list[str] = []
     settings = MatchSettings(MatchConditions(max_moves=40))
