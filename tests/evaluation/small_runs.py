@@ -41,7 +41,9 @@ def _in_child(folder: str, arguments: list[str]) -> None:
     from keisei.cli import main
 
     os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a terminal has it
+    # As a terminal has it: a server that workers were forked from before has the signal blocked.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     sys.argv = ["keisei", *arguments]
     with (
         open("out.txt", "w", encoding="utf-8") as sys.stdout,
