@@ -166,9 +166,6 @@ for _ in sys.stdin:  # the process that saves is a child of this one, which has 
 """
 
 
-ENDED = (0, -signal.SIGKILL)
-
-
 def read_pair(lines: IO[str]) -> tuple[int, int]:
     """Return the step and turn of a saved checkpoint, or 0 and the exit code of the process."""
     first, second = lines.readline().split()
@@ -192,10 +189,12 @@ def test_a_kill_at_any_moment_leaves_the_last_acknowledged_checkpoint_or_a_newer
             pid = int(savers.stdout.readline())
             if number % 2 == 0:  # at least one, however slow the disk
                 acknowledged = read_pair(savers.stdout)
+                assert acknowledged > (0, 2), "it ended by itself"
             time.sleep(moments.uniform(0.0, 0.2))
             os.kill(pid, signal.SIGKILL)
-            while (pair := read_pair(savers.stdout)) != ENDED:
+            while (pair := read_pair(savers.stdout))[0] != 0:
                 acknowledged = pair
+            assert pair == (0, -signal.SIGKILL)
             newest, notices = newest_checkpoint(tmp_path)
             assert notices == []
             assert (newest.step, newest.state["turn"]) >= acknowledged

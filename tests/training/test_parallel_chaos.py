@@ -28,11 +28,13 @@ BROKEN = str(Path(__file__).with_name("broken_soak.py"))
 WORKERS_HIT = {"slow": 0, "kill all": 4}  # how many workers such a fault gets replaced; otherwise 1
 
 
-def soak(*arguments: str, report: Path) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
+def soak(
+    *arguments: str, report: Path, patience: int = 4
+) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
     """Run the soak to its end; return the process and its report."""
     done = subprocess.run(
         # The patience is for a busy machine; `make soak` does without.
-        [sys.executable, *arguments, "--patience", "4", "--json", str(report)],
+        [sys.executable, *arguments, "--patience", str(patience), "--json", str(report)],
         cwd=report.parent,
         capture_output=True,
         text=True,
@@ -59,7 +61,8 @@ def assert_sound(done: "subprocess.CompletedProcess[str]", figures: dict[str, An
 @pytest.mark.slow
 def test_two_minutes_of_faults_lose_nothing(tmp_path: Path) -> None:
     arguments = ["--duration", "120", "--workers", "4", "--faults-per-minute", "20"]
-    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json")
+    # With more patience all wait for the hung ones most of the time, and few faults hit a worker that plays.
+    done, figures = soak(SOAK, *arguments, report=tmp_path / "report.json", patience=2)
     assert_sound(done, figures, faults=40)
     assert min(figures["faults"].values()) >= 5
     assert figures["steps"]["discarded"]["stale"] == 0
