@@ -67,9 +67,9 @@ def problems(model: type[BaseModel], data: object) -> list[str]:
         data = _without(data, blamed)
 
 
-def unknown(model: type[BaseModel], path: str, value: object) -> str:
-    """Return the line for an unknown key: its name today, or the nearest key."""
-    older = hint(path, value)
+def unknown(model: type[BaseModel], path: str, section: Mapping[str, Any]) -> str:
+    """Return the line for an unknown key: its name today, or the nearest key. section: what it stands in."""
+    older = hint(path, section)
     if older is not None:
         return older
     row = next((row for row in settings(model) if path in (row.path, *row.older_names)), None)
@@ -120,7 +120,7 @@ def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator
         if twin is not None:
             line = f"{path}: an older name of {'.'.join([*place, twin[0]])}, which is also given"
         else:
-            line = unknown(model, path, _value(data, [*place, key]))
+            line = unknown(model, path, _value(data, place))
         yield _Problem(line, ((*place, key),))
     elif field is None or room is not None:
         yield _Problem(
@@ -131,7 +131,7 @@ def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator
         yield _Problem(f"{here}: given {given}, expected {allowed(field)}", (tuple(place),))
 
 
-def _value(data: Any, place: list[str]) -> object:
+def _value(data: Any, place: list[str]) -> Any:
     for step in place:
         data = data[step]
     return data

@@ -140,7 +140,7 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
         real = _real_path(path)
         if real is None:
             if not is_constant(path, text):
-                wrong.append(unknown(AppConfig, path, text))
+                wrong.append(unknown(AppConfig, path, _beside(path, overrides)))
             continue
         if used.setdefault(real, path) != path:
             wrong.append(f"{path}: also given as {used[real]}, which is the same setting")
@@ -154,6 +154,13 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
             data = {name: data}
         given = _merged(given, _today(AppConfig, data, "", wrong))
     return given
+
+
+def _beside(path: str, overrides: Sequence[str]) -> dict[str, str]:
+    """Return the values of all overrides in the section of this one, by the last part of their names."""
+    section = path.rpartition(".")[0]
+    pairs = [override.partition("=") for override in overrides]
+    return {name.rpartition(".")[2]: text for name, _, text in pairs if name.rpartition(".")[0] == section}
 
 
 def _real_path(path: str) -> str | None:

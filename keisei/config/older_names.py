@@ -112,10 +112,10 @@ def translated(data: Mapping[str, Any]) -> dict[str, Any]:
         section = result.get(merged.room)
         if not isinstance(section, dict) or merged.name in section:
             continue
-        given = {name: _word(merged, name, section[name]) for name in merged.older if name in section}
+        given = _given(merged, section)
         if not given or None in given.values():
             continue
-        old = {**_defaults(merged), **{name: str(word) for name, word in given.items()}}
+        old = {name: str(word) for name, word in (_defaults(merged) | given).items()}
         if merged.keeps(old, len(given) == len(old)):
             result[merged.room] = {key: value for key, value in section.items() if key not in given}
             result[merged.room][merged.name] = merged.today(old)
@@ -130,22 +130,30 @@ def is_constant(path: str, value: object) -> bool:
         return False
 
 
-def hint(path: str, value: object) -> str | None:
-    """Return the error line for an older setting that cannot be used, or None for any other path."""
+def hint(path: str, section: Mapping[str, Any]) -> str | None:
+    """Return the error line for an older setting that cannot be used, or None for any other path.
+
+    section: everything that is given in its room, since other older settings may be merged into the same one.
+    """
     if path in CONSTANTS:
         return f"{path}: removed, now always {as_text(CONSTANTS[path])}"
     room, _, name = path.partition(".")
     for merged in _MERGED:
         if room == merged.room and name in merged.older:
-            today, word = f"{merged.room}.{merged.name}", _word(merged, name, value)
-            if word is None:
+            today, words = f"{merged.room}.{merged.name}", _defaults(merged) | _given(merged, section)
+            if None in words.values():
                 return f"{path}: now part of {today}"
-            nearest = merged.today({**_defaults(merged), name: word})
+            nearest = merged.today({name: str(word) for name, word in words.items()})
             return f"{path}: now part of {today}; write {today}: {as_text(nearest)}"
     return None
 
 
-def _defaults(merged: _Merged) -> dict[str, str]:
+def _given(merged: _Merged, section: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the words given in a section; None for what is not one of them."""
+    return {name: _word(merged, name, section[name]) for name in merged.older if name in section}
+
+
+def _defaults(merged: _Merged) -> dict[str, str | None]:
     return {name: words[0] for name, words in merged.older.items()}
 
 

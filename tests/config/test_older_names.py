@@ -163,6 +163,16 @@ def test_an_override_with_an_older_name_is_told_todays() -> None:
     ]
 
 
+def test_older_names_that_became_one_setting_are_told_the_same_value(tmp_path: Path) -> None:
+    lines = [
+        f"run.{name}: now part of run.numerics; write run.numerics: bfloat16+channels_last"
+        for name in ("precision", "channels_last")
+    ]
+    assert refusal(None, "run.precision=bfloat16", "run.channels_last=on").splitlines() == lines
+    path = written(tmp_path, "run: {numerics: auto, precision: bfloat16, channels_last: on}")
+    assert refusal(path).splitlines() == lines
+
+
 def test_two_schedules_of_an_older_run_are_refused() -> None:
     data = stored(training={"learning_rate_schedule": "cosine"})
     with pytest.raises(ValueError, match="learning_rate_schedule"):
