@@ -177,24 +177,30 @@ class TrainingLoopManager:
         self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:
+        """Sync the listeners and write a checkpoint, even if a listener fails."""
+        with self.trainer.clock("checkpoint"):
+            try:
+                self._listeners.sync()
+            finally:
+                self._write_checkpoint(must=must)
+
+    def _write_checkpoint(self, *, must: bool) -> None:
         """Write a checkpoint; a failure (a full disk) is reported, and raised only if it must succeed."""
         if self._directory is None:
             return
         parent, best = self._directory.checkpoints, self.trainer.best
-        with self.trainer.clock("checkpoint"):
-            try:
-                self._listeners.sync()
-                save_checkpoint(parent, self._between_epochs)
-                marked = best_checkpoint(parent)
-                if best is not None and best != marked and best[0] in checkpoint_steps(parent):
-                    mark_best(parent, *best)
-                    marked = best
-                spare = [] if marked is None else [marked[0]]
-                prune_checkpoints(parent, self.config.run.keep_checkpoints, spare)
-            except CheckpointError as error:
-                if must:
-                    raise
-                self._listeners.notice(f"{error}; the run continues and will retry at the next checkpoint")
+        try:
+            save_checkpoint(parent, self._between_epochs)
+            marked = best_checkpoint(parent)
+            if best is not None and best != marked and best[0] in checkpoint_steps(parent):
+                mark_best(parent, *best)
+                marked = best
+            spare = [] if marked is None else [marked[0]]
+            prune_checkpoints(parent, self.config.run.keep_checkpoints, spare)
+        except CheckpointError as error:
+            if must:
+                raise
+            self._listeners.notice(f"{error}; the run continues and will retry at the next checkpoint")
 
 
 def crossed(before: int, after: int, every: int) -> bool:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from keisei.config.config_errors import ConfigError
 from keisei.config.files import load_config
 from keisei.runs.checkpoint import checkpoint_steps
+from keisei.runs.run_directory import RunDirectory
 from keisei.training import RunResult, Trainer, TrainingLoopManager, train
 from keisei.training.listener import SilentListener, Update
 from keisei.training.metrics import read_metrics
+from keisei.training.parallel import ParallelManager
+from keisei.training.parallel.ledger import ConservationError, Ledger
 
 QUICK = [
     "training.parallel.enabled=false",
@@ -111,3 +115,40 @@ def test_a_loop_needs_a_trainer_only_and_leaves_no_files(
         assert len(update.saved_games) == 1
         assert update.workers == ()
     assert not list(tmp_path.iterdir())
+
+
+class Full(SilentListener):
+    """A listener whose disk is full from its second update on."""
+
+    def __init__(self) -> None:
+        self.updates = 0
+
+    def update(self, update: Update) -> None:  # noqa: ARG002
+        self.updates += 1
+        self.sync()
+
+    def sync(self) -> None:
+        if self.updates > 1:
+            raise OSError("no room")
+
+
+def test_a_listener_that_fails_ends_a_run_after_its_checkpoint(tmp_path: Path) -> None:
+    config = load_config("tiny", [*QUICK, f"run.directory={tmp_path}"])
+    with RunDirectory.create(config, config_text="", command=[], now=datetime.now()) as directory:
+        with pytest.raises(OSError, match="no room"):
+            TrainingLoopManager(Trainer(config), directory=directory, listeners=[Full()]).run()
+        assert checkpoint_steps(directory.checkpoints) == [512]
+
+
+@pytest.mark.parallel
+def test_no_worker_is_left_if_the_counts_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = ["training.parallel.enabled=true", "training.parallel.num_workers=1"]
+    config = load_config("tiny", [*QUICK, *workers])
+    trainer = Trainer(config)
+    manager = ParallelManager(config, trainer.agent)
+    count = Ledger.trained
+    monkeypatch.setattr(Ledger, "trained", lambda ledger, steps: count(ledger, steps - 1))
+    with pytest.raises(ConservationError):
+        TrainingLoopManager(trainer, manager).run()
+    assert not manager.is_running
+    assert [worker.pid for worker in manager.workers if worker.pid is not None] == []

@@ -398,8 +398,10 @@ class ParallelManager:
 
     def close(self, trained: int) -> str:
         """Shut down and return a line accounting for every move; those beyond `trained` are given back."""
-        self.give_back(self.account().trained - trained)
-        self.shutdown()
+        try:
+            self.give_back(self.account().trained - trained)
+        finally:
+            self.shutdown()
         return f"workers: {self.account()}"
 
 
