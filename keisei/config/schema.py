@@ -244,6 +244,14 @@ class AppConfig(Room):
 R = TypeVar("R", bound=Room)
 
 
+def config_from(data: Mapping[str, Any]) -> AppConfig:
+    """Return the config in nested data, such as a checkpoint's; ConfigError names all that is wrong."""
+    try:
+        return AppConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(*problems(AppConfig, data)) from error
+
+
 def validated(config: R) -> R:
     """Return an equal copy, checked again; a bad value assigned after loading raises ConfigError."""
     kind = type(config)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from keisei.config.schema import AppConfig, validated
+from keisei.config.schema import AppConfig, config_from, validated
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.material import material_gains
 from keisei.core.numerics import Numerics
@@ -103,7 +103,7 @@ class Trainer:
     def from_snapshot(cls, snapshot: Checkpoint, config: AppConfig, device: torch.device) -> "Trainer":
         """Return a trainer that continues exactly there; the config may differ in what is safe to change."""
         state: Mapping[str, Any] = snapshot.state
-        trainer = cls(config, device, numerics=_kept_numerics(state, config, device))
+        trainer = cls(config, device, numerics=_kept_numerics(snapshot, config, device))
         trainer.agent.load_tensors(snapshot.tensors)
         trainer.agent.version = state["updates"]
         trainer.agent.skipped_in_a_row = state["skipped_in_a_row"]
@@ -121,7 +121,7 @@ def config_of(snapshot: Checkpoint) -> AppConfig:
         raise CheckpointError(
             f"the checkpoint of step {snapshot.step} cannot be resumed: {sorted(missing)} are missing"
         )
-    return AppConfig.model_validate(snapshot.state["config"])
+    return config_from(snapshot.state["config"])
 
 
 def games_of(snapshot: Checkpoint) -> list[SavedGames]:
@@ -130,10 +130,10 @@ def games_of(snapshot: Checkpoint) -> list[SavedGames]:
     return [SavedGames(snapshot.blobs[f"games_{number}"], state) for number, state in enumerate(states)]
 
 
-def _kept_numerics(state: Mapping[str, Any], config: AppConfig, device: torch.device) -> Numerics | None:
+def _kept_numerics(snapshot: Checkpoint, config: AppConfig, device: torch.device) -> Numerics | None:
     """Return the numeric formats a run has chosen; None to choose again for a new setting or device."""
-    old = AppConfig.model_validate(state["config"])
-    same = (old.run.numerics, state["device"]) == (config.run.numerics, device.type)
+    old, state = config_of(snapshot).run, snapshot.state
+    same = (old.numerics, state["device"]) == (config.run.numerics, device.type)
     return Numerics(**state["numerics"]) if same else None
 
 
