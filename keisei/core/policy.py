@@ -31,10 +31,7 @@ class Choice:
 
 
 class NetworkPolicy:
-    """A network on a device; pass `network` only for games other than shogi.
-
-    version: the number of updates the weights have seen. numerics: measured if not given.
-    """
+    """A network on a device; pass `network` only for games other than shogi. numerics: measured if None."""
 
     def __init__(
         self,
@@ -48,7 +45,6 @@ class NetworkPolicy:
         self.config = validated(config)
         self.device = torch.device(device)
         self.clock = clock or PhaseClock()
-        self.version = 0
         self.network = network or model_factory(config.model, seed=config.run.seed)
         self.network.to(self.device)
         self._logit_of_action: npt.NDArray[np.int64] = self.network.logit_of_action  # type: ignore[assignment]

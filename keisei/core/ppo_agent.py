@@ -41,7 +41,8 @@ class NotFiniteError(ArithmeticError):
 class PPOAgent(NetworkPolicy):
     """A policy that learns; pass `network` and `decode` only for games other than shogi.
 
-    skipped_in_a_row: how many of the latest gradient steps were not finite and so were skipped.
+    version: the number of updates. skipped_in_a_row: how many of the latest gradient steps were not finite
+    and so were skipped.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class PPOAgent(NetworkPolicy):
         super().__init__(config, device, network=network, numerics=numerics, clock=clock)
         self._decode = decode
         self._threads = config.run.threads or torch.get_num_threads()
-        self.skipped_in_a_row = 0
+        self.version = self.skipped_in_a_row = 0
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:

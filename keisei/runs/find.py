@@ -73,14 +73,32 @@ def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
     if found.checkpoint is not None:
         return found.checkpoint
     assert found.run is not None
-    best = best_checkpoint(found.run / CHECKPOINTS) if has_checkpoint(found.run) else None
-    return _checkpoint(found.run, LATEST if best is None else "best")
+    return checkpoint_of(found.run, "best" if (found.run / CHECKPOINTS / BEST).exists() else LATEST)
 
 
 def run_of(checkpoint: Path) -> Path | None:
     """Return the directory of a checkpoint's run, or None if it is outside any run."""
     parent = Path(os.path.abspath(checkpoint)).parent  # without "..", so that the run's own name shows
     return parent.parent if parent.name == CHECKPOINTS else None
+
+
+def checkpoint_of(run: Path, which: str) -> Path:
+    """Return a checkpoint of a run: best, latest or a step."""
+    if not has_checkpoint(run):
+        raise CheckpointError(f"run {run} has no checkpoint yet")
+    parent = run / CHECKPOINTS
+    steps = checkpoint_steps(parent)
+    if which == LATEST:
+        return checkpoint_path(parent, steps[0])
+    if which == "best":
+        best = best_checkpoint(parent)
+        if best is None:
+            raise CheckpointError(f"run {run} has no best checkpoint: {parent / BEST} does not exist")
+        return checkpoint_path(parent, best[0])
+    if which.isascii() and which.isdigit() and int(which) in steps:
+        return checkpoint_path(parent, int(which))
+    known = ", ".join(map(str, sorted(steps)))
+    raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")
 
 
 def checkpoints_of(run: Path) -> list[Path]:
@@ -120,23 +138,4 @@ def _latest(directory: Path) -> Path:
 
 
 def _of_run(run: Path, which: str) -> Found:
-    return Found(run, _checkpoint(run, which) if which else None)
-
-
-def _checkpoint(run: Path, which: str) -> Path:
-    """Return a checkpoint of a run: best, latest or a step."""
-    if not has_checkpoint(run):
-        raise CheckpointError(f"run {run} has no checkpoint yet")
-    parent = run / CHECKPOINTS
-    steps = checkpoint_steps(parent)
-    if which == LATEST:
-        return checkpoint_path(parent, steps[0])
-    if which == "best":
-        best = best_checkpoint(parent)
-        if best is None:
-            raise CheckpointError(f"run {run} has no best checkpoint: {parent / BEST} does not exist")
-        return checkpoint_path(parent, best[0])
-    if which.isascii() and which.isdigit() and int(which) in steps:
-        return checkpoint_path(parent, int(which))
-    known = ", ".join(map(str, sorted(steps)))
-    raise CheckpointError(f"run {run} has no checkpoint @{which}: expected best, latest or one of {known}")
+    return Found(run, checkpoint_of(run, which) if which else None)

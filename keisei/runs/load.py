@@ -26,7 +26,6 @@ class LoadedNetwork:
     """
 
     policy: NetworkPolicy
-    path: Path
     run: str
     step: int
     sha256: str
@@ -53,7 +52,7 @@ def load_network(path: Path, device: str | torch.device = "cpu") -> LoadedNetwor
         raise CheckpointError(f"checkpoint {path} has no playable network: {reason}") from error
     run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[f"{WEIGHTS}.safetensors"]).hexdigest()
-    return LoadedNetwork(policy, path, run.name, checkpoint.step, digest)
+    return LoadedNetwork(policy, run.name, checkpoint.step, digest)
 
 
 def _config_to_play(stored: Mapping[str, Any]) -> AppConfig:

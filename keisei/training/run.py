@@ -28,11 +28,10 @@ from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
     checkpoint_path,
-    checkpoint_steps,
     load_checkpoint,
     newest_checkpoint,
 )
-from keisei.runs.find import Found, find_run
+from keisei.runs.find import LATEST, Found, checkpoint_of, find_run
 from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
 from keisei.training.collector import games_fit, make_collector, new_games
@@ -145,10 +144,7 @@ def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, l
         return newest_checkpoint(directory.checkpoints)
     if found.checkpoint is not None:
         return load_checkpoint(found.checkpoint), []
-    steps = checkpoint_steps(directory.checkpoints)
-    if not steps:
-        raise CheckpointError(f"run {found.run} has no checkpoint to resume from")
-    return load_checkpoint(checkpoint_path(directory.checkpoints, steps[0])), []
+    return load_checkpoint(checkpoint_of(directory.path, LATEST)), []
 
 
 def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> AppConfig:

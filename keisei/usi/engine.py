@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keisei.runs.find import CHECKPOINTS
+from keisei.runs.find import run_of
 from keisei.search.mate import find_mate
 from keisei.shogi import NotationError, RulesError, ShogiGame
 from keisei.usi.clock import Control, seconds_to_think
@@ -141,9 +141,8 @@ class Engine:
 
     def _name(self) -> str:
         """Return the name that GUIs show, from the path alone: the checkpoint is not read yet."""
-        place = self._checkpoint.absolute()
-        run = f"{place.parent.parent.name} " if place.parent.name == CHECKPOINTS else ""
-        return ascii(f"Keisei {version('keisei')} {run}{place.name}")[1:-1]
+        run, place = run_of(self._checkpoint), self._checkpoint.absolute()
+        return ascii(f"Keisei {version('keisei')} {f'{run.name} ' if run else ''}{place.name}")[1:-1]
 
     def _say(self, *lines: str) -> None:
         with self._lock:

@@ -70,10 +70,6 @@ class SegmentOrders:
         """Expect nothing more from a worker that is given up."""
         self._orders[worker].owed = 0
 
-    def has_tickets(self, worker: int) -> bool:
-        """Return whether a worker has open tickets."""
-        return self._communicator.tickets(worker) > 0
-
     # Games
 
     @property

@@ -256,7 +256,7 @@ class Supervisor:
         Beats are not enough for a worker that claims to be waiting although it has a ticket: it must play.
         """
         waits = self._communicator.word(number, Word.STATE) == Activity.WAITING
-        if waits and self._orders.has_tickets(number):
+        if waits and self._communicator.tickets(number):
             return -1 - self._communicator.word(number, Word.STEPS)
         return self._communicator.word(number, Word.BEATS)
 
@@ -331,21 +331,21 @@ class Supervisor:
 def _fork_server_answers_within(seconds: float) -> Iterator[None]:
     """Kill the fork server if it is stopped or hung, so that code waiting for it inside gets an EOFError."""
     pid = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    if pid is None:
+        yield
+        return
 
     def kill() -> None:
-        if pid is not None:
-            with suppress(ProcessLookupError):  # it has ended meanwhile, and another one is being started
-                os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended meanwhile, and another one is being started
+            os.kill(pid, signal.SIGKILL)
 
     timer = threading.Timer(seconds, kill)
-    if pid is not None:
-        timer.start()
+    timer.start()
     try:
         yield
     finally:
         timer.cancel()
-        if pid is not None:
-            timer.join()  # otherwise its thread would linger
+        timer.join()  # otherwise its thread would linger
 
 
 def _ensure_fork_server() -> None:
