@@ -80,8 +80,11 @@ def usi_start(checkpoint: Path) -> str:
         times = {}
         for question, answer in (("usi", "usiok"), ("isready", "readyok")):
             print(question, file=engine.stdin, flush=True)
-            while engine.stdout.readline().strip() != answer:
-                pass
+            for line in engine.stdout:
+                if line.strip() == answer:
+                    break
+            else:
+                raise RuntimeError(f"the engine ended before {answer}")
             times[answer] = time.perf_counter() - begin
         print("quit", file=engine.stdin, flush=True)
     return ", ".join(f"{answer} after {seconds:.2f} s" for answer, seconds in times.items())

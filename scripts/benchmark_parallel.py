@@ -29,6 +29,7 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import cores, keep_freed_memory
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import SelfPlay
+from keisei.training.collector import make_collector
 from keisei.training.parallel import ParallelManager
 from keisei.training.trainer import Trainer
 
@@ -59,7 +60,11 @@ Contestant = Callable[[], Turn]
 def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppConfig:
     """Return the config for the requested network and sizes."""
     blocks, channels = (int(part) for part in arguments.network.split("x"))
-    parallel = {"enabled": True, "num_workers": workers, "episodes_per_worker": arguments.games}
+    parallel = {
+        "enabled": workers > 0,
+        "num_workers": max(1, workers),
+        "episodes_per_worker": arguments.games,
+    }
     return AppConfig.model_validate(
         {
             "model": {"blocks": blocks, "channels": channels},
@@ -75,7 +80,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
 
 def serial(arguments: argparse.Namespace, games: int, threads: int) -> Contestant:
     """Return a contestant that plays in this process."""
-    config = config_of(arguments, 1, EPOCH)
+    config = config_of(arguments, 0, EPOCH)
     agent = PPOAgent(config)
     self_play = SelfPlay.begin(config.env, games=games, seed=1)
 
@@ -134,22 +139,18 @@ def _worker_times(manager: ParallelManager) -> tuple[float, float]:
 def training(arguments: argparse.Namespace, workers: int, threads: int, stack: ExitStack) -> Contestant:
     """Return a contestant that collects and learns; 0 workers is this process alone."""
     games = max(1, arguments.games // max(1, workers))  # the same total, for the same kind of updates
-    arguments = argparse.Namespace(**{**vars(arguments), "games": games if workers else arguments.games})
-    config = config_of(arguments, max(1, workers), EPOCH)
+    config = config_of(argparse.Namespace(**{**vars(arguments), "games": games}), workers, EPOCH)
     trainer = Trainer(config, torch.device("cpu"))
-    self_play = SelfPlay.begin(config.env, games=config.training.games, seed=1)
-    manager = stack.enter_context(ParallelManager(config, trainer.agent)) if workers else None
+    collector = make_collector(config, trainer.agent)
+    stack.callback(lambda: collector.close(trainer.steps))
+    collector.start_workers()
 
     def turn() -> Turn:
         torch.set_num_threads(threads)
         start, cpu = time.perf_counter(), time.process_time()
-        if manager is None:
-            segments = [self_play.rollout(trainer.agent, EPOCH // len(self_play)).segment]
-        else:
-            segments = [one.segment for one in manager.collect_experiences(EPOCH)]
+        segments = [one.segment for one in collector.collect_experiences(EPOCH)]
         trainer.perform_ppo_update(segments)
-        if manager is not None:
-            manager.synchronize_models()
+        collector.synchronize_models()
         return Turn(sum(map(len, segments)), time.perf_counter() - start, time.process_time() - cpu)
 
     turn()

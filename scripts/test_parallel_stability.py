@@ -211,10 +211,10 @@ class Injector(threading.Thread):
 
     def _hit(self, worker: int, kind: str) -> None:
         incarnation, descriptor = self._targets[worker]
-        if kind not in HARMLESS:
-            self._hits[worker, incarnation] = Hit(time.monotonic(), kind)
+        now = time.monotonic()
         signal.pidfd_send_signal(descriptor, SIGNALS[kind])
         if kind not in HARMLESS:
+            self._hits[worker, incarnation] = Hit(now, kind)
             self._forget(worker)
 
     def _forget(self, worker: int) -> None:
@@ -287,8 +287,8 @@ class Replacements:
 class Stream:
     """The segments from one worker so far, which the next segment must continue."""
 
-    def __init__(self, worker: int, workers: int) -> None:
-        self._worker, self._stride = worker, workers * GAMES
+    def __init__(self, workers: int) -> None:
+        self._stride = workers * GAMES
         self._record = (-1, -1)  # incarnation, sequence
         self._version = -1
         self._after = b""
@@ -459,8 +459,8 @@ class Soak:
         self.began_file = folder / "began"
         self.replacements = Replacements(self.injector, options.workers, self.began_file, options.patience)
         self.resources = Resources(options.duration)
-        self.streams = [Stream(worker, options.workers) for worker in range(options.workers)]
-        self.updates = self.trained = self.games = self.stale = 0
+        self.streams = [Stream(options.workers) for _ in range(options.workers)]
+        self.updates = self.games = self.stale = 0
         self.loss = math.nan
         self.account = Account(0, 0, 0, {})
         self.statistics: dict[str, Any] = {}
@@ -493,9 +493,9 @@ class Soak:
             worker=FaultyWorker,
             worker_arguments=(str(self.began_file),),
         )
-        try:
-            with manager:
-                self.injector.start()
+        with manager:
+            self.injector.start()
+            try:
                 began = told = self._collected_at = time.monotonic()
                 while (now := time.monotonic()) < began + self.options.duration or not self._is_complete():
                     self._update(manager)
@@ -504,8 +504,8 @@ class Soak:
                         told = now
                         print(self._progress(), flush=True)
                 self.statistics = manager.get_statistics()
-        finally:
-            self.injector.end()
+            finally:
+                self.injector.end()
         self.account = manager.account()
         if self.account.in_flight:
             raise Breach("conservation", f"moves in flight after the shutdown: {self.account}")
@@ -515,8 +515,15 @@ class Soak:
 
         A busy machine may need longer than --duration for this; a hang is reported as a stall.
         """
-        happened = self.injector.happened.total() == len(self.schedule)
-        return happened and self.replacements.are_complete() and self.updates >= LEAST_UPDATES
+        injects = self.injector.is_alive()
+        happened = self.injector.happened.total()
+        if not injects and happened < len(self.schedule):
+            raise Breach("injector", f"ended after {happened} of {len(self.schedule)} faults")
+        return (
+            happened == len(self.schedule)
+            and self.replacements.are_complete()
+            and self.updates >= LEAST_UPDATES
+        )
 
     def _update(self, manager: ParallelManager) -> None:
         """Collect, check the segments, learn from them, publish the weights."""
@@ -536,13 +543,11 @@ class Soak:
             self.games += len(one.results)
         training = self.config.training
         buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
-        for one in played:
-            buffer.add_batch(one.segment)
+        buffer.add_batch(played)
         metrics = self.agent.learn(buffer, before_minibatch=look)
         self.loss = metrics["loss/total"]
         if not math.isfinite(self.loss) or metrics["update/skipped"]:
             raise Breach("loss", f"{self.loss}, {metrics['update/skipped']:g} gradient steps were not finite")
-        self.trained += len(buffer)
         self.updates += 1
         manager.synchronize_models()
         manager.metrics()  # as the training loop does; starts a new lap

@@ -9,6 +9,11 @@ from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, to_yaml
 from keisei.config.older_names import CONSTANTS
 from keisei.config.schema import AppConfig
+from keisei.core.ppo_agent import ENTROPY_FLOOR
+from keisei.core.self_play import LATE_START_PLIES, LATE_START_POOL
+from keisei.evaluation.matches.match_conditions import RANDOM_PLIES
+from keisei.evaluation.players.player_specs import TEMPERATURE
+from keisei.training.trainer import MATERIAL_REWARD_UNTIL
 
 # Settings in a checkpoint of an earlier version that no longer exist.
 OLD_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -148,6 +153,17 @@ def test_what_todays_settings_cannot_say_is_refused_with_what_to_write(
     tmp_path: Path, text: str, says: str
 ) -> None:
     assert refusal(written(tmp_path, text)) == says
+
+
+def test_the_constants_are_those_that_are_used() -> None:
+    assert CONSTANTS == {
+        "env.late_start_plies": LATE_START_PLIES,
+        "env.late_start_pool": LATE_START_POOL,
+        "training.entropy_floor": ENTROPY_FLOOR,
+        "training.material_reward_until": MATERIAL_REWARD_UNTIL,
+        "evaluation.temperature": TEMPERATURE,
+        "evaluation.random_plies": RANDOM_PLIES,
+    }
 
 
 @pytest.mark.parametrize("path", CONSTANTS)

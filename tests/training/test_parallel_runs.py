@@ -184,6 +184,7 @@ def test_signals_leave_a_run_that_goes_on_exactly(undisturbed: Path, tmp_path: P
             wait_for("moves/s" if started else "seed 1", process, tmp_path)
             if not started:
                 while len(members(process.pid)) < 3:  # the fork server is running, and about to load torch
+                    assert process.poll() is None, errors(tmp_path)
                     time.sleep(0.01)
                 time.sleep(0.3)
             send(process.pid, signum)

@@ -167,6 +167,7 @@ def test_killed_in_the_middle_of_evaluations_it_rates_as_if_undisturbed(
     process = start(tmp_path, resume=False, overrides=[*TRAINING, *EVALUATION])
     run = tmp_path / "runs" / "first"
     while not (run / "evaluation").exists():
+        assert process.exitcode is None
         time.sleep(0.002)
     for step, wanted in ((512, 6), (768, 14)):
         wait_for_games(run, step, wanted)
