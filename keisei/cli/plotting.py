@@ -1,4 +1,4 @@
-"""plot: training curves and ratings. The only command that loads matplotlib."""
+"""plot: training curves and ratings. The only command that always loads matplotlib."""
 
 from pathlib import Path
 from typing import Annotated

@@ -101,9 +101,8 @@ def ladder(
             tell(_introduction(player))
 
         def play(one: str, other: str) -> None:
-            played = [sum(row[2:]) for row in tournament.totals() if {*row[:2]} == {one, other}]
-            total = sum(played) + batch
-            _match(tournament, players[one], players[other], total, setting, tell, time_is_up)
+            two = players[one], players[other]
+            _match(tournament, *two, tournament.count(*two) + batch, setting, tell, time_is_up)
 
         certain = climb(
             [*players], play, tournament.totals, ANCHOR, precision=precision, should_stop=time_is_up
@@ -134,9 +133,8 @@ def _repeated_openings(conditions: MatchConditions, games: int, tell: Tell) -> N
 
 def _link(tournament: Tournament, opponents: Sequence[str], setting: MatchSettings, tell: Tell) -> None:
     """Play the missing games between the anchor and the built-in opponents."""
-    games = {frozenset(row[:2]): row.wins + row.draws + row.losses for row in tournament.totals()}
     links = neighbours(opponents, setting.seed, setting.machine)
-    missing = [two for two in links if games.get(frozenset(one.identity for one in two), 0) < LINK_GAMES]
+    missing = [two for two in links if tournament.count(*two) < LINK_GAMES]
     if missing:
         tell(f"the scale: {', '.join(scale(opponents))} play each other first, once per directory")
     for stronger, weaker in missing:
@@ -212,10 +210,7 @@ def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell
 
 def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Path | None:
     """Draw the ratings of networks over their steps to rating.png; None if fewer than two are rated."""
-    # Imported here: matplotlib takes a second to load, which training would have to wait for at startup.
-    from keisei.evaluation.ratings.rating_plot import RatedStep, plot_rating_curve
-
-    curves: dict[str, list[RatedStep]] = {}
+    curves: dict[str, list[tuple[int, float, float, float]]] = {}
     lines: dict[str, float] = {}
     players = tournament.results.players()
     for rating in ratings.table:
@@ -223,15 +218,19 @@ def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Pat
         if player.step is not None:
             run, _, settings = player.name.rpartition("@")
             label = " ".join([run, *settings.split()[1:]])  # a search gets its own curve beside the policy's
-            point = RatedStep(player.step, rating.elo, rating.low, rating.high)
+            point = (player.step, rating.elo, rating.low, rating.high)
             curves.setdefault(label, []).append(point)
         elif math.isfinite(rating.elo):
             lines[player.name] = rating.elo
     curves = {label: sorted(points) for label, points in curves.items() if len(points) > 1}
     if not curves:
         return None
+    # Imported here: matplotlib takes a second to load, which matches without a curve do not need.
+    from keisei.evaluation.ratings.rating_plot import RatedStep, plot_rating_curve
+
     path = directory / "rating.png"
-    plot_rating_curve(path, curves, lines)
+    drawn = {label: [RatedStep(*point) for point in points] for label, points in curves.items()}
+    plot_rating_curve(path, drawn, lines)
     return path
 
 

@@ -23,16 +23,12 @@ from keisei.config.files import load_config
 from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.tournament import RESULTS, Tournament
+from keisei.evaluation.ratings.rating_plot import METADATA, moves_label
 from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
 from keisei.training.parallel.worker_status import PLAY_PHASES
 
 Floats = npt.NDArray[np.float64]
 
-# Without date and version, and with stable ids, equal metrics give equal files.
-_METADATA: Mapping[str, dict[str, str | None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None, "Creator": None},
-}
 _STYLES = ("-", "--", ":", "-.")  # of the curves within a panel, in turn; the colour is the run's
 
 
@@ -97,13 +93,13 @@ def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:
     if not run_paths:
         raise ValueError("expected at least one run to plot, got none")
     suffix = out.suffix.lower()
-    if suffix not in _METADATA:
-        raise MetricsError(f"cannot draw {out}: expected a name ending in {' or '.join(_METADATA)}")
+    if suffix not in METADATA:
+        raise MetricsError(f"cannot draw {out}: expected a name ending in {' or '.join(METADATA)}")
     runs = [Run.read(path) for path in run_paths]
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
         figure = _draw(runs)
         out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=120, metadata=_METADATA[suffix])
+        figure.savefig(out, dpi=120, metadata=METADATA[suffix])
     return out
 
 
@@ -118,7 +114,7 @@ def _draw(runs: Sequence[Run]) -> Figure:
         axes.set_title(title, loc="left")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.xaxis.set_major_formatter(_short)
+        axes.xaxis.set_major_formatter(moves_label)
         for index, run in enumerate(runs):
             panel(axes, run, None if len(runs) == 1 else f"C{index}")
         if not axes.lines:
@@ -133,13 +129,6 @@ def _draw(runs: Sequence[Run]) -> Figure:
     for axes in figure.axes[-2:]:
         axes.set_xlabel("moves")
     return figure
-
-
-def _short(value: float, _position: int) -> str:
-    """Return a number of moves as an axis label: 500k, 1.5M."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
 
 
 def _lines(axes: Axes, run: Run, color: str | None, curves: Mapping[str, Floats], marker: str = "") -> None:

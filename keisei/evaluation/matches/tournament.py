@@ -72,7 +72,7 @@ class Tournament:
 
         def keep(*pair: PlayedGame) -> None:
             def write() -> None:
-                files.add(pair, lambda: self._count(player, opponent) - len(pair))
+                files.add(pair, lambda: self.count(player, opponent) - len(pair))
 
             # The files first: games that count are then on disk, and in one order if two processes play.
             self.results.add([self._stored(game, player, opponent) for game in pair], write)
@@ -104,6 +104,11 @@ class Tournament:
         """
         for stronger, weaker in neighbours(opponents, self.seed, machine):
             self.play(stronger, weaker, games, should_stop=should_stop)
+
+    def count(self, player: Player, opponent: Player) -> int:
+        """Return how many games between these two are stored."""
+        both = ((player.identity, opponent.identity), (opponent.identity, player.identity))
+        return sum(len(self.results.known(*two, str(self.conditions), self.seed)) for two in both)
 
     def totals(self) -> list[PairResult]:
         """Return the results of each pair of players under these conditions and with this seed.
@@ -140,11 +145,6 @@ class Tournament:
         one, other = sorted((player, opponent), key=lambda each: (each.name, each.identity))
         key = "\n".join([one.identity, other.identity, str(self.conditions), str(self.seed)])
         return GameFiles(self._directory / "games", [one.name, other.name], key)
-
-    def _count(self, player: Player, opponent: Player) -> int:
-        """Return how many games between these two are stored."""
-        both = ((player.identity, opponent.identity), (opponent.identity, player.identity))
-        return sum(len(self.results.known(*two, str(self.conditions), self.seed)) for two in both)
 
     def _stored(self, game: PlayedGame, player: Player, opponent: Player) -> StoredGame:
         black, white = player.identity, opponent.identity

@@ -13,8 +13,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# No date, no version and stable ids, so that equal ratings give equal files.
-_METADATA: Mapping[str, dict[str, str | None]] = {
+# No date, no version and stable ids, so that equal data give equal files.
+METADATA: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
@@ -38,12 +38,12 @@ def plot_rating_curve(
     Steps without any bound are left out.
     """
     suffix = path.suffix.lower()
-    if suffix not in _METADATA:
-        raise ValueError(f"cannot draw {path}: expected a name that ends in {' or '.join(_METADATA)}")
+    if suffix not in METADATA:
+        raise ValueError(f"cannot draw {path}: expected a name that ends in {' or '.join(METADATA)}")
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
         figure = _draw(curves, lines)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=120, metadata=_METADATA[suffix])
+        figure.savefig(path, dpi=120, metadata=METADATA[suffix])
     return path
 
 
@@ -53,7 +53,7 @@ def _draw(curves: Mapping[str, Sequence[RatedStep]], lines: Mapping[str, float])
     axes.set_title("rating over training", loc="left")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.xaxis.set_major_formatter(_short)
+    axes.xaxis.set_major_formatter(moves_label)
     axes.set_xlabel("moves")
     axes.set_ylabel("Elo")
     finite = [
@@ -109,7 +109,7 @@ def _references(axes: Axes, lines: Mapping[str, float]) -> None:
         )
 
 
-def _short(value: float, _position: float) -> str:
+def moves_label(value: float, _position: float) -> str:
     """Return a number of moves as an axis label: 500k, 1.5M."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
