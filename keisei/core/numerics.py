@@ -4,16 +4,20 @@ A format changes the last bits of the results, so a run keeps its first choice, 
 """
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from keisei.config.schema import RunConfig
 
+Pass = tuple[Callable[[], None], Callable[[], None]]  # prepare the network, compute with it
+
 _GAIN = 1.05  # a format must be at least this much faster to be worth a change in rounding
 _ROUNDS = 3
+_ROWS = 128  # positions of a pass; more make the choice slower and no surer (measured on 2 cores)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Numerics:
     why: str = "as configured"
 
     def __str__(self) -> str:
-        """Return a phrase such as "float32, channels-last (channels-last ×1.18, bfloat16 ×0.33)"."""
+        """Return a phrase such as "float32, channels-last (channels-last ×1.18, bfloat16 ×0.33, …)"."""
         words = [
             "bfloat16" if self.bfloat16 else "float32",
             "channels-last" if self.channels_last else "contiguous",
@@ -65,48 +69,77 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
     """Return the formats that run.numerics names; with `auto` they are measured.
 
     `auto` times a forward and a backward pass with bfloat16, with channels-last unless it is named, and with
-    torch.compile only if it is named.
+    both: the gain of one depends on the other. Then with torch.compile, only if it is named.
     """
     precision, *extras = config.numerics.split("+")
-    measured, channels_last, compiled = precision == "auto", "channels_last" in extras, "compile" in extras
-    chosen = Numerics(
-        channels_last=channels_last, bfloat16=precision == "bfloat16", compiled=compiled and not measured
-    )
-    reasons = []
-    for name, field, is_asked in (
-        ("channels-last", "channels_last", measured and not channels_last),
-        ("bfloat16", "bfloat16", measured),
-        ("torch.compile", "compiled", measured and compiled),
-    ):
-        if is_asked:
-            other = Numerics(**{**asdict(chosen), field: True})
-            try:
-                gain = _speedup(network, chosen, other, device, planes)
-            except RuntimeError:  # this machine cannot do it: no compiler, no such type on the device
-                reasons.append(f"{name} does not work here")
-                continue
-            reasons.append(f"{name} ×{gain:.2f}")
-            chosen = other if gain >= _GAIN else chosen
-    return replace(chosen, why=", ".join(reasons) or "as configured")
+    channels_last, compiled = "channels_last" in extras, "compile" in extras
+    if precision != "auto":
+        return Numerics(channels_last, precision == "bfloat16", compiled)
+    plain = Numerics(channels_last=channels_last)
+    options = {"bfloat16": replace(plain, bfloat16=True)}
+    if not channels_last:
+        both = Numerics(channels_last=True, bfloat16=True)
+        options = {"channels-last": Numerics(channels_last=True), **options, "both": both}
+    chosen, reasons = _fastest(network, plain, options, device, planes)
+    if compiled:
+        options = {"torch.compile": replace(chosen, compiled=True)}
+        chosen, compiling = _fastest(network, chosen, options, device, planes)
+        reasons += compiling
+    return replace(chosen, why=", ".join(reasons))
 
 
-def _speedup(network: nn.Module, old: Numerics, new: Numerics, device: torch.device, planes: Tensor) -> float:
-    """Return the speed-up of the new formats: the best time of each over several alternating rounds."""
-    passes = [_pass(network, numerics, device, planes) for numerics in (old, new)]
-    best = [float("inf"), float("inf")]
-    for _ in range(_ROUNDS):
-        for i, (prepare, work) in enumerate(passes):
+def _fastest(
+    network: nn.Module, plain: Numerics, options: Mapping[str, Numerics], device: torch.device, planes: Tensor
+) -> tuple[Numerics, list[str]]:
+    """Return the fastest of plain and the options, and each option's speed-up in words."""
+    passes = {"plain": _pass(network, plain, device, planes[:_ROWS])}
+    for name, numerics in options.items():
+        prepare, work = _pass(network, numerics, device, planes[:_ROWS])
+        try:
             prepare()
             work()
-            start = time.perf_counter()
-            work()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best[0] / best[1]
+        except RuntimeError:  # this machine cannot do it: no compiler, no such type on the device
+            continue
+        passes[name] = prepare, work
+    seconds = _best_seconds(passes, device)
+    gains = {name: seconds["plain"] / own for name, own in seconds.items()}
+    reasons = [
+        f"{name} ×{gains[name]:.2f}" if name in gains else f"{name} does not work here" for name in options
+    ]
+    best = max(gains, key=lambda name: gains[name])
+    return options[best] if gains[best] >= _GAIN else plain, reasons
 
 
-def _pass(
-    network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor
-) -> tuple[Callable[[], None], Callable[[], None]]:
+def _best_seconds(passes: Mapping[str, Pass], device: torch.device) -> dict[str, float]:
+    """Return the best time of each pass over several alternating rounds.
+
+    On the CPU that is CPU time, of one thread: other programs on the machine hardly change it.
+    """
+    best = dict.fromkeys(passes, float("inf"))
+    with _one_thread() if device.type == "cpu" else nullcontext():
+        now = time.process_time if device.type == "cpu" else time.perf_counter
+        for _ in range(_ROUNDS):
+            for name, (prepare, work) in passes.items():
+                prepare()
+                work()
+                start = now()
+                work()
+                best[name] = min(best[name], now() - start)
+    return best
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch compute with one thread inside."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _pass(network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor) -> Pass:
     evaluators: list[Evaluator] = []
 
     def prepare() -> None:

@@ -25,7 +25,7 @@ _OPTIONAL = {
     "pettingzoo": "keisei.envs.shogi_v0",
     "wandb": "run.loggers",
 }
-_SHARED_MEMORY = Path("/dev/shm")
+_SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # only its free space is read
 _ROUNDS = 3
 
 
@@ -35,7 +35,7 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     for name, use in _OPTIONAL.items():
         yield f"  {name}", f"{_version_or_missing(name)} ({use})"
-    yield "cores", f"{cores()} of {os.cpu_count()}, {_cpu_name()}"
+    yield "cores", f"{cores()} of {os.cpu_count()}, {cpu_name()}"
     device = choose_device(config.run.device)
     yield "device", _device_text(device)
     yield "free disk", f"{_gigabytes(shutil.disk_usage('.').free)} here"
@@ -92,7 +92,8 @@ def _device_text(device: torch.device) -> str:
     return f"{device}, {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else str(device)
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """Return the name of this machine's processor."""
     path = Path("/proc/cpuinfo")
     if path.is_file():
         for line in path.read_text(encoding="utf-8").splitlines():
