@@ -32,6 +32,10 @@ COMMANDS = {
         "training",
         "Report what this machine offers for training, and measure which numeric formats are fast here.",
     ),
+    "profile": (
+        "profiling",
+        "Show where the time of a training goes: phases, functions, stacks and memory of every process.",
+    ),
     "plot": (
         "plotting",
         "Plot the training curves and ratings of a run, or the curves of several runs in one picture.",
@@ -55,6 +59,9 @@ COMMANDS = {
         "Write a checkpoint's network as ONNX, after running it and comparing it with the original.",
     ),
 }
+
+# What the extra `train` adds to the engine.
+TRAINING_PACKAGES = frozenset({"torch", "rich", "safetensors", "tensorboard", "matplotlib"})
 
 # The base class of typer's errors; its import path differs between versions of typer.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -111,6 +118,10 @@ def main() -> None:
         _refuse(mistake.format_message())
     except (UserError, NotationError, RulesError) as mistake:
         _refuse(*str(mistake).splitlines())
+    except ModuleNotFoundError as mistake:  # `pip install keisei` alone brings the engine
+        if mistake.name is None or mistake.name.partition(".")[0] not in TRAINING_PACKAGES:
+            raise
+        _refuse(f"this command needs {mistake.name}, which is not installed: pip install 'keisei[train]'")
     except OSError as mistake:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
 

@@ -89,7 +89,7 @@ def begin_run(config: AppConfig, command: Sequence[str]) -> RunResult:
     """Train from scratch in a new directory."""
     _check_extras(config)
     device = choose_device(config.run.device)
-    with _threads(config):
+    with torch_threads(config):
         config = resolved(config, device)
         trainer = Trainer(config, device)
         with RunDirectory.create(
@@ -118,7 +118,7 @@ def resume_run(
         refuse_unsafe(changes)
         _check_extras(config)
         now = datetime.now()
-        with _threads(config):
+        with torch_threads(config):
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
@@ -258,7 +258,7 @@ def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator
 
 
 @contextmanager
-def _threads(config: AppConfig) -> Iterator[None]:
+def torch_threads(config: AppConfig) -> Iterator[None]:
     """Set torch's thread count inside, and let it reuse freed memory."""
     keep_freed_memory()
     before = torch.get_num_threads()

@@ -34,13 +34,19 @@ class Trainer:
     """An agent that learns from its own games.
 
     steps: moves trained on. games: games finished. best: step and score of the best evaluation.
+    clock: counts the time by phase; a new one if not given.
     """
 
     def __init__(
-        self, config: AppConfig, device: str | torch.device = "cpu", *, numerics: Numerics | None = None
+        self,
+        config: AppConfig,
+        device: str | torch.device = "cpu",
+        *,
+        numerics: Numerics | None = None,
+        clock: PhaseClock | None = None,
     ) -> None:
         self.config = validated(config)
-        self.clock = PhaseClock()
+        self.clock = clock or PhaseClock()
         self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)
         self.steps = 0
         self.games = 0

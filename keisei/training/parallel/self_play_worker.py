@@ -82,17 +82,17 @@ class SelfPlayWorker:
     def _play(self, ticket: Ticket) -> None:
         """Play a ticket's segment with the newest weights and deliver it."""
         assert self._self_play is not None, "a ticket before the games"
-        games = self._self_play.games
+        games, clock = self._self_play.games, self.policy.clock
         began_at = time.thread_time_ns()
-        version = self._weights.refresh(self.policy.network)
-        self.end.write(Word.WEIGHTS_VERSION, version)
-        self.end.write(Word.STATE, Activity.PLAYING)
-        size = SegmentShape(ticket.steps, len(games)).nbytes
-        memory = self.end.memory_of(ticket)
-        if memory is None:
-            memory = memoryview(bytearray(size))
-        memory = memory[:size]
-        self.policy.clock.lap()
+        with clock("transport"):
+            version = self._weights.refresh(self.policy.network)
+            self.end.write(Word.WEIGHTS_VERSION, version)
+            self.end.write(Word.STATE, Activity.PLAYING)
+            size = SegmentShape(ticket.steps, len(games)).nbytes
+            memory = self.end.memory_of(ticket)
+            if memory is None:
+                memory = memoryview(bytearray(size))
+            memory = memory[:size]
         self._stepped_at = 0
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
         collected = self._self_play.rollout(
@@ -101,12 +101,13 @@ class SelfPlayWorker:
         self._count_step()
         ended_at = time.thread_time_ns()
         self.end.add(Word.GAMES, len(collected.finished))
-        for phase, seconds in self.policy.clock.lap().items():
+        for phase, seconds in clock.lap().items():
             if phase in _PHASES:
                 self.end.add(_PHASES[phase], int(seconds * 1e9))
-        self.end.write(Word.STATE, Activity.WAITING)
-        saved = self._self_play.save()
-        self.end.deliver(ticket, version, memory, len(games), collected.results, saved)
+        with clock("transport"):
+            self.end.write(Word.STATE, Activity.WAITING)
+            saved = self._self_play.save()
+            self.end.deliver(ticket, version, memory, len(games), collected.results, saved)
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - ended_at)
 
     def before_step(self) -> None:
@@ -115,13 +116,15 @@ class SelfPlayWorker:
         if self._stepped_at:
             self._count_step()
         assert self._self_play is not None
-        self.end.write(Word.GAME_NUMBER, self._self_play.games.numbers[0])
-        self._hear(0.0)
+        with self.policy.clock("transport"):
+            self.end.write(Word.GAME_NUMBER, self._self_play.games.numbers[0])
+            self._hear(0.0)
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
-        while self._paused:
-            self.end.write(Word.STATE, Activity.PAUSED)
-            self._hear(_BEAT_SECONDS)
-            self.end.write(Word.STATE, Activity.PLAYING)
+        with self.policy.clock("wait"):
+            while self._paused:
+                self.end.write(Word.STATE, Activity.PAUSED)
+                self._hear(_BEAT_SECONDS)
+                self.end.write(Word.STATE, Activity.PLAYING)
         self._stepped_at = time.perf_counter_ns()
 
     def _count_step(self) -> None:
@@ -133,9 +136,10 @@ class SelfPlayWorker:
 
     def _next_ticket(self) -> Ticket:
         self.end.write(Word.STATE, Activity.WAITING)
-        while self._paused or not self._tickets:
-            self.end.write(Word.STATE, Activity.PAUSED if self._paused else Activity.WAITING)
-            self._hear(_BEAT_SECONDS)
+        with self.policy.clock("wait"):
+            while self._paused or not self._tickets:
+                self.end.write(Word.STATE, Activity.PAUSED if self._paused else Activity.WAITING)
+                self._hear(_BEAT_SECONDS)
         return self._tickets.popleft()
 
     def _hear(self, timeout: float) -> None:
