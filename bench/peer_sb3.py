@@ -1,15 +1,17 @@
 """sb3-contrib's MaskablePPO as a peer: our games behind its interface, our network inside its policy."""
 
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
+from contest import TakeTurn, measured
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.distributions import MaskableCategoricalDistribution
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from settings import Scale, config_of
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
@@ -73,7 +75,7 @@ class Games(VecEnv):
 class Policy(MaskableActorCriticPolicy):
     """A policy with our network in place of theirs: 2,187 logits are expanded to 13,527 actions."""
 
-    config: AppConfig  # set by maskable_ppo
+    config: AppConfig  # set by open_training
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         self.network = model_factory(self.config.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -104,8 +106,9 @@ class Policy(MaskableActorCriticPolicy):
         return self._evaluated(obs, None)[1]
 
 
-def maskable_ppo(config: AppConfig, threads: int) -> Callable[[], float]:
-    """Return a function that trains for an epoch and returns moves per second."""
+def open_training(scale: Scale, _stack: ExitStack) -> TakeTurn:
+    """Return a turn that trains for an epoch, on all threads."""
+    config = config_of(scale)
     training = config.training
     Policy.config = config
     model = MaskablePPO(
@@ -123,10 +126,9 @@ def maskable_ppo(config: AppConfig, threads: int) -> Callable[[], float]:
     )
 
     def epoch() -> float:
-        torch.set_num_threads(threads)
-        start = time.perf_counter()
+        torch.set_num_threads(scale.workers)
         model.learn(training.steps_per_epoch, reset_num_timesteps=False)
-        return training.steps_per_epoch / (time.perf_counter() - start)
+        return training.steps_per_epoch
 
     epoch()
-    return epoch
+    return lambda: measured(epoch)

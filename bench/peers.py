@@ -1,20 +1,20 @@
 """Random play with the shogi environments a Python user could pick instead of ours.
 
-Every function plays the given number of uniformly random legal moves and returns steps per second. A step
-includes what an agent needs: observation planes, a dense mask of legal actions, a choice, the move, the
-end-of-game check, and the restart. Imports, tables and compilation are not timed. One thread each.
+Every function plays the given number of uniformly random legal moves and returns a Turn with steps per
+second. A step includes what an agent needs: observation planes, a dense mask of legal actions, a choice, the
+move, the end-of-game check, and the restart. Imports, tables and compilation are not timed. One thread each.
 Peers are optional and imported on use; cshogi is under the GPL and used for comparison only.
 """
 
 import functools
 import importlib
-import importlib.util
 import os
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from contest import Stopwatch, Turn
 
 CSHOGI_PLANES = 104  # 14 kinds of piece and up to 38 pieces in hand, for each side
 CSHOGI_LABELS = 2187  # 27 directions and drops × 81 squares; envpool numbers them the same way
@@ -37,7 +37,7 @@ def cshogi_labels() -> tuple[list[int], list[int]]:
     return sides
 
 
-def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
+def cshogi_loop(steps: int, max_moves: int, seed: int) -> Turn:
     """Play one game at a time in the fastest of several loops: cshogi's planes, a mask filled by table."""
     cshogi, np = importlib.import_module("cshogi"), importlib.import_module("numpy")
     board, choose, labels = cshogi.Board(), random.Random(seed).random, cshogi_labels()
@@ -47,7 +47,7 @@ def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
     mask, no_moves = bytearray(CSHOGI_LABELS), bytes(CSHOGI_LABELS)  # np.frombuffer(mask, bool) is the array
     first = board.zobrist_hash()
     seen, plies, played = {first: 1}, 0, 0
-    start = time.perf_counter()
+    watch = Stopwatch()
     while played < steps:
         turn = plies & 1
         plane_bytes.fill(0)
@@ -67,10 +67,10 @@ def cshogi_loop(steps: int, max_moves: int, seed: int) -> float:
         if over:
             board.reset()
             seen, plies = {first: 1}, 0
-    return played / (time.perf_counter() - start)
+    return watch.turn(played)
 
 
-def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> float:
+def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> Turn:
     """Play one game at a time the way dlshogi's readers do: its input features, its labels one by one."""
     cshogi, np = importlib.import_module("cshogi"), importlib.import_module("numpy")
     dlshogi = importlib.import_module("cshogi.dlshogi")
@@ -80,7 +80,7 @@ def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> float:
     ]
     mask = np.zeros(CSHOGI_LABELS, np.bool_)
     plies, played = 0, 0
-    start = time.perf_counter()
+    watch = Stopwatch()
     while played < steps:
         dlshogi.make_input_features(board, *features)
         moves = list(board.legal_moves)
@@ -92,10 +92,10 @@ def cshogi_dlshogi_loop(steps: int, max_moves: int, seed: int) -> float:
             continue
         board.push(moves[int(choose() * len(moves))])
         played, plies = played + 1, plies + 1
-    return played / (time.perf_counter() - start)
+    return watch.turn(played)
 
 
-def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
+def open_spiel_loop(steps: int, max_moves: int, seed: int) -> Turn:
     """Play one game at a time; its observer writes into one array, the mask comes from legal_actions()."""
     pyspiel = importlib.import_module("pyspiel")
     observation = importlib.import_module("open_spiel.python.observation")
@@ -103,7 +103,7 @@ def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
     observer, size = observation.make_observation(game), game.num_distinct_actions()
     mask, no_moves = bytearray(size), bytes(size)
     state, plies = game.new_initial_state(), 0
-    start = time.perf_counter()
+    watch = Stopwatch()
     for _ in range(steps):
         observer.set_from(state, plies & 1)
         actions = state.legal_actions()
@@ -114,23 +114,23 @@ def open_spiel_loop(steps: int, max_moves: int, seed: int) -> float:
         plies += 1
         if state.is_terminal() or plies >= max_moves:
             state, plies = game.new_initial_state(), 0
-    return steps / (time.perf_counter() - start)
+    return watch.turn(steps)
 
 
-def envpool_loop(steps: int, _max_moves: int, seed: int, envs: int = 16) -> float:
+def envpool_loop(steps: int, _max_moves: int, seed: int, envs: int = 16) -> Turn:
     """Play a synchronous pool with one worker thread; games end at its own limit of 512 moves."""
     envpool, np = importlib.import_module("envpool"), importlib.import_module("numpy")
     pool = envpool.make("Shogi-v1", env_type="gymnasium", num_envs=envs, num_threads=1, seed=seed)
     choose, restarts = np.random.default_rng(seed), 0
     mask, rounds = pool.reset()[1]["legal_action_mask"], max(1, steps // envs)
-    start = time.perf_counter()
+    watch = Stopwatch()
     for _ in range(rounds):
         legal, counts = np.flatnonzero(mask), np.count_nonzero(mask, axis=1)
         picks = counts.cumsum() - counts + (choose.random(envs) * counts).astype(np.intp)
         _, _, terminated, truncated, info = pool.step((legal[picks] % mask.shape[1]).astype(np.int32))
         mask = info["legal_action_mask"]
         restarts += np.count_nonzero(terminated | truncated)  # their next step plays no move
-    return float((rounds * envs - restarts) / (time.perf_counter() - start))
+    return watch.turn(float(rounds * envs - restarts))
 
 
 @functools.cache
@@ -159,58 +159,53 @@ def pgx_play(envs: int, max_moves: int) -> tuple[Any, Any]:
     return jax.jit(fresh), jax.jit(play)
 
 
-def pgx_loop(steps: int, max_moves: int, seed: int, envs: int = 8) -> float:
+def pgx_loop(steps: int, max_moves: int, seed: int, envs: int = 8) -> Turn:
     """Play a compiled batch on the CPU, where bigger ones are slower; at most 512 moves per game."""
     init, play = pgx_play(envs, max_moves)
     jax = importlib.import_module("jax")
     fresh, rounds = init(seed), max(1, steps // envs)
     state, key = jax.block_until_ready(play(fresh, fresh, jax.random.PRNGKey(seed)))  # compiles
-    start = time.perf_counter()
+    watch = Stopwatch()
     for _ in range(rounds):
         state, key = play(state, fresh, key)
         jax.block_until_ready(state)
-    return rounds * envs / (time.perf_counter() - start)
+    return watch.turn(rounds * envs)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer: the module to look for, what to install, how to run it, and what its figure covers."""
+    """Somebody else's environment: its name in settings.KNOWN, how to run it, what its figure covers."""
 
-    module: str
-    install: str
-    play: Callable[[int, int, int], float]  # steps, max_moves, seed → steps per second
+    name: str
+    play: Callable[[int, int, int], Turn]  # steps, max_moves, seed
     steps: int  # about a second's worth on one core
     output: str
     rules: str
 
-    def installed(self) -> bool:
-        """Return whether the peer can be imported, without importing it."""
-        return importlib.util.find_spec(self.module) is not None
-
 
 PEERS: dict[str, Peer] = {
     "cshogi with dlshogi's features": Peer(
-        "cshogi", "cshogi numpy", cshogi_dlshogi_loop, 50_000,
+        "cshogi", cshogi_dlshogi_loop, 50_000,
         "119×9×9 float32, 2,187 actions",
         "mate and length; not asked about repetition and declarations",
     ),
     "cshogi, the fastest loop we found": Peer(
-        "cshogi", "cshogi numpy", cshogi_loop, 150_000,
+        "cshogi", cshogi_loop, 150_000,
         "104×9×9 float32, 2,187 actions",
         "mate, fourfold repetition with perpetual check, length; not asked about declarations",
     ),
-    "open_spiel": Peer(
-        "pyspiel", "open_spiel", open_spiel_loop, 50_000,
+    "OpenSpiel": Peer(
+        "open_spiel", open_spiel_loop, 50_000,
         "45×9×9 float32, 13,689 actions",
         "mate, fourfold repetition with perpetual check, length, its own entering-king rules",
     ),
-    "envpool": Peer(
-        "envpool", "envpool", envpool_loop, 2_000,
+    "EnvPool": Peer(
+        "envpool", envpool_loop, 2_000,
         "9×9×119 bool for each of the two players, 2,187 actions",
         "mate and its own limit of 512 moves; no repetition, no declaration",
     ),
     "pgx": Peer(
-        "pgx", "pgx jax", pgx_loop, 800,
+        "pgx", pgx_loop, 800,
         "9×9×119 bool, 2,187 actions",
         "mate and length, at most 512 moves; no repetition, no declaration",
     ),

@@ -1,37 +1,67 @@
-"""python bench/rules.py [--rounds 5]: speed of the rules, side by side with other engines.
+"""python bench/rules.py [--rounds 5]: the rules: perft, random play from Python, copies; one thread.
 
-Every round runs all contestants one after the other, so that load on the machine hits all of them; figures
-are medians, ratios are medians of the ratios within a round. Peers: cshogi and rsshogi (Python loops) and
-fairy-stockfish (perft, a separate process); those not installed are named and skipped.
-One thread.
+Peers: cshogi and rsshogi (Python loops), fairy-stockfish (perft, a separate process). Keisei checks for
+repetition, mate and maximum length at every move; the peers are not asked to.
 """
 
+import contextlib
+import functools
 import importlib
 import random
-import shutil
 import subprocess
-import sys
-import time
+from contextlib import ExitStack
 
-from side_by_side import Contenders, report, rounds_from_arguments
+import command_line
+from contest import Contender, Contest, TakeTurn, measured, plain
+from results import fairy_stockfish_path
+from settings import Peers, Scale
 
 from keisei import _native
 from keisei.shogi import START_SFEN, ShogiGame
 
-PERFT_DEPTH = 5
-PERFT_NODES = 19_861_490
-GAMES, PLIES = 60, 200
+PERFT = {4: 719_731, 5: 19_861_490}  # nodes from the start position by depth
+PLIES = 200
 
 
-def keisei_perft(write_last: bool) -> float:
-    """Return million nodes per second from the start position."""
-    start = time.perf_counter()
-    assert _native.perft(START_SFEN, PERFT_DEPTH, write_last) == PERFT_NODES
-    return PERFT_NODES / (time.perf_counter() - start) / 1e6
+def contests(scale: Scale, peers: Peers) -> list[Contest]:
+    """Return the contests of the rules."""
+    depth = 4 if scale.is_tiny else 5
+    million = PERFT[depth] / 1e6
+    counting = [
+        Contender("keisei, last ply written out", plain(lambda: million * keisei_perft(depth, True))),
+        Contender("keisei, last ply only counted", plain(lambda: million * keisei_perft(depth, False))),
+    ]
+    path = fairy_stockfish_path()
+    if peers.has("fairy-stockfish"):
+        assert path is not None
+        engine = functools.partial(_open_fairy_stockfish, path, depth)
+        counting.append(Contender("fairy-stockfish, written out", engine, peer="fairy-stockfish"))
+    games = scale.of(60, least=2)
+    playing = [Contender("keisei", plain(lambda: keisei_loop(games)))]
+    if peers.has("cshogi"):
+        playing.append(Contender("cshogi", plain(lambda: cshogi_loop(games)), peer="cshogi"))
+    if peers.has("rsshogi"):
+        playing.append(Contender("rsshogi", plain(lambda: rsshogi_loop(games)), peer="rsshogi"))
+    copies = scale.of(20_000)
+    copying = [
+        Contender(f"keisei, after {plies} moves", plain(functools.partial(keisei_copies, plies, copies)))
+        for plies in (0, 100)
+    ]
+    return [
+        Contest("rules/perft", f"perft {depth} from the start position", "million nodes/s", counting),
+        Contest("rules/play", "random play from Python: legal_moves() and push()", "moves/s", playing),
+        Contest("rules/copy", "copy() of a game", "copies/s", copying),
+    ]
+
+
+def keisei_perft(depth: int, write_last: bool) -> float:
+    """Count from the start position."""
+    assert _native.perft(START_SFEN, depth, write_last) == PERFT[depth]
+    return 1
 
 
 class FairyStockfish:
-    """The peer process, ready to count."""
+    """The peer process, ready to count; it writes out the last ply's moves."""
 
     def __init__(self, path: str) -> None:
         self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -48,32 +78,39 @@ class FairyStockfish:
                 return line
         raise RuntimeError(f"fairy-stockfish exited before it printed {until!r}")
 
-    def perft(self) -> float:
-        """Return million nodes per second; it writes out the last ply's moves."""
-        start = time.perf_counter()
-        nodes = int(self._ask(f"go perft {PERFT_DEPTH}", "Nodes searched").split()[-1])
-        assert nodes == PERFT_NODES
-        return nodes / (time.perf_counter() - start) / 1e6
+    def perft(self, depth: int) -> float:
+        """Count, and return million nodes."""
+        nodes = int(self._ask(f"go perft {depth}", "Nodes searched").split()[-1])
+        assert nodes == PERFT[depth]
+        return nodes / 1e6
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate(timeout=10)
 
 
-def keisei_loop() -> float:
-    """Return moves per second of random play; repetition, mate and length are checked at every move."""
+def _open_fairy_stockfish(path: str, depth: int, stack: ExitStack) -> TakeTurn:
+    engine = stack.enter_context(contextlib.closing(FairyStockfish(path)))
+    return lambda: measured(lambda: engine.perft(depth))
+
+
+def keisei_loop(games: int) -> float:
+    """Play random moves and return how many; repetition, mate and length are checked at every move."""
     choose, moves_played = random.Random(1), 0
-    start = time.perf_counter()
-    for _ in range(GAMES):
+    for _ in range(games):
         game = ShogiGame(max_moves=PLIES)
         while moves := game.legal_moves():
             game.push(moves[int(choose.random() * len(moves))])
             moves_played += 1
-    return moves_played / (time.perf_counter() - start)
+    return moves_played
 
 
-def cshogi_loop() -> float:
+def cshogi_loop(games: int) -> float:
     """Do the same with cshogi, without checking for repetition."""
     cshogi = importlib.import_module("cshogi")
     choose, moves_played = random.Random(1), 0
-    start = time.perf_counter()
-    for _ in range(GAMES):
+    for _ in range(games):
         board = cshogi.Board()
         for _ in range(PLIES):
             moves = list(board.legal_moves)
@@ -81,15 +118,14 @@ def cshogi_loop() -> float:
                 break
             board.push(moves[int(choose.random() * len(moves))])
             moves_played += 1
-    return moves_played / (time.perf_counter() - start)
+    return moves_played
 
 
-def rsshogi_loop() -> float:
+def rsshogi_loop(games: int) -> float:
     """Do the same with rsshogi, without checking for repetition."""
     core = importlib.import_module("rsshogi.core")
     choose, moves_played = random.Random(1), 0
-    start = time.perf_counter()
-    for _ in range(GAMES):
+    for _ in range(games):
         board = core.Board()
         for _ in range(PLIES):
             moves = board.legal_moves()
@@ -97,58 +133,24 @@ def rsshogi_loop() -> float:
                 break
             board.apply_move(moves[int(choose.random() * len(moves))])
             moves_played += 1
-    return moves_played / (time.perf_counter() - start)
+    return moves_played
 
 
-def keisei_copy(plies: int) -> float:
-    """Return copies per second of a game with this many moves."""
+@functools.cache
+def _game_after(plies: int) -> ShogiGame:
     choose, game = random.Random(2), ShogiGame()
     while len(game.history) < plies:
         game.push(choose.choice(game.legal_moves()))
-    start = time.perf_counter()
-    for _ in range(20_000):
+    return game
+
+
+def keisei_copies(plies: int, count: int) -> float:
+    """Copy a game with this many moves."""
+    game = _game_after(plies)
+    for _ in range(count):
         game.copy()
-    return 20_000 / (time.perf_counter() - start)
-
-
-def installed(module: str) -> bool:
-    """Return whether a peer can be imported; print a line if not."""
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        print(f"{module} is not installed: skipped (pip install {module})")
-        return False
-    return True
-
-
-def main() -> None:
-    """Run all contests."""
-    rounds = rounds_from_arguments(__doc__)
-
-    counting: Contenders = {
-        "keisei, last ply written out": lambda: keisei_perft(True),
-        "keisei, last ply only counted": lambda: keisei_perft(False),
-    }
-    if path := shutil.which("fairy-stockfish") or shutil.which("fairy-stockfish", path="/usr/games"):
-        counting["fairy-stockfish, written out"] = FairyStockfish(path).perft
-    else:
-        print("fairy-stockfish is not installed: skipped (apt-get install fairy-stockfish)")
-    playing: Contenders = {"keisei": keisei_loop}
-    if installed("cshogi"):
-        playing["cshogi"] = cshogi_loop
-    if installed("rsshogi.core"):
-        playing["rsshogi"] = rsshogi_loop
-    copying: Contenders = {
-        "keisei, after 0 moves": lambda: keisei_copy(0),
-        "keisei, after 100 moves": lambda: keisei_copy(100),
-    }
-
-    report(f"perft {PERFT_DEPTH} from the start position, bulk-counted", "million nodes/s", counting, rounds)
-    report("random play from Python: legal_moves() and push()", "moves/s", playing, rounds)
-    report("copy() of a game", "copies/s", copying, rounds)
-    game = ShogiGame()
-    print(f"\na game object takes {sys.getsizeof(game):,} bytes, with room for {game.max_moves} moves")
+    return count
 
 
 if __name__ == "__main__":
-    main()
+    command_line.main({"rules": contests}, __doc__)

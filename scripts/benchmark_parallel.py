@@ -216,25 +216,32 @@ def print_training(turns: dict[str, list[Turn]]) -> None:
         print(f"{name:22s}{median(own, lambda turn: turn.speed):9,.0f}{ratio(turns, name, first):13.2f}")
 
 
-def plot(turns: dict[str, list[Turn]], counts: Sequence[int], title: str, path: Path) -> None:
-    """Draw speed, efficiency and memory over the number of workers."""
+def plot(
+    collecting: dict[str, list[Turn]], learning: dict[str, list[Turn]], network: str, path: Path
+) -> None:
+    """Draw the speeds of collecting and of training as bars, each with its figure."""
     import matplotlib.pyplot as plt  # imported here because only the plot needs it
 
-    speeds = [median(turns[f"{count} workers"], lambda turn: turn.speed) for count in counts]
-    memory = [median(turns[f"{count} workers"], lambda turn: turn.memory_bytes) / 1e6 for count in counts]
-    ideal = [speeds[0] / counts[0] * min(count, cores()) for count in counts]
-    figure, (axes, middle, right) = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
-    middle.plot(counts, [speed / best for speed, best in zip(speeds, ideal, strict=True)], "o-")
-    middle.set(xlabel="workers", title="efficiency", xticks=list(counts), ylim=(0, 1.1))
-    right.plot(counts, memory, "o-")
-    right.set(xlabel="workers", title="memory of the workers, MB", xticks=list(counts), ylim=(0, None))
-    axes.plot(counts, speeds, "o-", label="workers")
-    axes.plot(counts, ideal, ":", color="gray", label=f"the first × workers, up to {cores()} cores")
-    for name, color in zip(list(turns)[:3], ("tab:red", "tab:orange", "tab:green"), strict=True):
-        axes.axhline(median(turns[name], lambda turn: turn.speed), color=color, linestyle="--", label=name)
-    axes.set(xlabel="workers", ylabel="steps/s", title=title, xticks=list(counts), ylim=(0, None))
-    axes.legend()
-    figure.savefig(path, dpi=120)
+    sizes = [len(collecting), len(learning)]
+    figure, panels = plt.subplots(
+        2, 1, figsize=(8, 0.42 * sum(sizes) + 1.9), height_ratios=sizes, layout="constrained"
+    )
+    titles = (f"collecting, moves per second, network {network}", "training end to end, moves per second")
+    for axes, title, turns in zip(panels, titles, (collecting, learning), strict=True):
+        names = list(turns)
+        speeds = [median(own, lambda turn: turn.speed) for own in turns.values()]
+        colors = ["#2a78b5" if name.endswith("workers") else "#9aa5b1" for name in names]
+        axes.barh(names, speeds, color=colors, height=0.7)
+        base = "serial, 1 thread"
+        for row, (name, speed) in enumerate(zip(names, speeds, strict=True)):
+            times = f"  ×{ratio(turns, name, base):.2f}" if name != base else "  = ×1"
+            axes.text(speed, row, f" {speed:,.0f}{times}", va="center", fontsize=11)
+        axes.set_title(title, loc="left", fontsize=12)
+        axes.set(xlim=(0, max(speeds) * 1.25), xticks=[])
+        axes.tick_params(axis="y", length=0, labelsize=11)
+        axes.invert_yaxis()
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.savefig(path, dpi=150)
     print(f"\n{path}")
 
 
@@ -282,8 +289,9 @@ def main() -> None:
             "serial, 1 thread": training(arguments, 0, 1, stack),
             f"{many} workers": training(arguments, many, many, stack),
         }
-        print_training(tournament(contestants, arguments.rounds))
-    plot(turns, arguments.workers, f"collecting, network {arguments.network}", arguments.plot)
+        learning = tournament(contestants, arguments.rounds)
+        print_training(learning)
+    plot(turns, learning, arguments.network, arguments.plot)
 
 
 if __name__ == "__main__":
