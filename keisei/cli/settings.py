@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from keisei.config.fields import table
+from keisei.config.fields import reference
 from keisei.config.files import load_config, to_yaml
 from keisei.config.schema import AppConfig
 
@@ -16,7 +16,7 @@ def config(
             metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then any overrides."
         ),
     ] = None,
-    describe: Annotated[bool, typer.Option("--describe", help="Print a table of all settings.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Explain every setting, in tables.")] = False,
 ) -> None:
     """Check a config and print it in full, as YAML.
 
@@ -27,7 +27,7 @@ def config(
     if describe:
         if arguments:
             raise typer.BadParameter(f"--describe takes no arguments, got {arguments[0]}")
-        print(table(AppConfig), end="")
+        print(reference(AppConfig), end="")
     else:
         print(to_yaml(load_config(*_source_and_overrides(arguments or []))), end="")
 

@@ -4,6 +4,7 @@ Takes a pydantic model whose fields are values or further models (rooms). Produc
 words errors use for what they expected. All of it is read from the models; nothing is written twice.
 """
 
+import inspect
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -140,14 +141,27 @@ def as_text(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def table(model: type[BaseModel]) -> str:
-    """Return all settings of a model as a Markdown table, aligned for a terminal."""
+def reference(model: type[BaseModel]) -> str:
+    """Return all settings of a model as Markdown: a heading, a sentence and a table for each room."""
+    return "\n".join(
+        f"### {path}\n\n{inspect.getdoc(room)}\n\n{_table(path, room)}" for path, room in rooms(model)
+    )
+
+
+def _table(path: str, room: type[BaseModel]) -> str:
+    """Return a room's own settings as a Markdown table, aligned for a terminal."""
     rows = [("setting", "default", "allowed", "what it is")]
     rows += [
-        (row.path, as_text(row.default), row.allowed.replace("|", r"\|"), row.description)  # | ends a cell
-        for row in settings(model)
+        (f"`{row.path}`", f"`{as_text(row.default)}`", row.allowed.replace("|", r"\|"), _what_it_is(row))
+        for row in settings(room, f"{path}.")
+        if row.path.rpartition(".")[0] == path
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, ("-" * widths[0], "-" * widths[1], "-" * widths[2], "-" * widths[3]))
     lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(f"| {line} |\n" for line in lines)
+
+
+def _what_it_is(row: Setting) -> str:
+    older = ", ".join(f"`{path.rpartition('.')[2]}`" for path in row.older_names)
+    return f"{row.description} (older name: {older})" if older else row.description

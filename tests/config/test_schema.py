@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from keisei.config.config_errors import ConfigError, problems
-from keisei.config.fields import Setting, rooms, settings, table
+from keisei.config.fields import Setting, reference, rooms, settings
 from keisei.config.schema import AppConfig, EnvConfig, Room, validated
 
 SETTINGS = {row.path: row for row in settings(AppConfig)}
@@ -245,10 +245,18 @@ def test_an_epoch_may_have_any_length(games: int, minibatch: int, steps: int) ->
     assert problems(AppConfig, {"training": sizes}) == []
 
 
-def test_the_table_has_a_row_for_every_setting() -> None:
-    header, rule, *rows = table(AppConfig).splitlines()
-    assert [row.split()[1] for row in rows] == list(SETTINGS)
-    assert len({len(line) for line in (header, rule, *rows)}) == 1
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in (header, rule, *rows))
-    assert r"(auto\|float32\|bfloat16)" in table(AppConfig)
-    assert "| training.gamma " in table(AppConfig)
+def test_the_reference_has_a_section_for_every_room_and_a_row_for_every_setting() -> None:
+    text = reference(AppConfig)
+    sections = re.findall(r"^### (\S+)\n\n(.+)\n\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    assert [(path, what) for path, what, _ in sections] == [(path, r.__doc__) for path, r in rooms(AppConfig)]
+    named = []
+    for path, _, table in sections:
+        lines = table.splitlines()
+        assert len(set(map(len, lines))) == 1
+        assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in lines)
+        found = [line.split("`")[1] for line in lines[2:]]
+        assert {name.rpartition(".")[0] for name in found} == {path}
+        named += found
+    assert sorted(named) == sorted(SETTINGS)
+    assert r"(auto\|float32\|bfloat16)" in text
+    assert "is replaced (older name: `timeout_seconds`)" in text
