@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keisei.cli.app import COMMANDS, load_command
-from keisei.config.fields import table
+from keisei.config.fields import reference
 from keisei.config.files import load_config, to_yaml
 from keisei.config.schema import AppConfig
 from keisei.shogi import START_SFEN, read_record
@@ -222,7 +222,7 @@ def test_config_prints_the_effective_config(tmp_path: Path) -> None:
 
 
 def test_config_describes_every_setting() -> None:
-    assert keisei("config", "--describe").stdout == table(AppConfig)
+    assert keisei("config", "--describe").stdout == reference(AppConfig)
     assert "--describe takes no arguments, got tiny" in refusal("config", "--describe", "tiny")
 
 

@@ -233,4 +233,6 @@ def test_the_parts_of_a_row_have_their_names() -> None:
     assert (parts["ply"], parts["max_moves"], parts["flags"]) == (47, 300, 1 | 1 << 1 | 2 << 2)
     assert parts["hands"].tolist() == [[3, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
     assert np.flatnonzero(parts["board"]).tolist() == [4 * 9, 4 * 9 + 3, 4 * 9 + 8]
-    assert encoding.turns(encoding.pack([game, ShogiGame()])).tolist() == [1, 0]
+    both = encoding.pack([game, ShogiGame()])
+    assert encoding.turns(both).tolist() == [1, 0]
+    assert encoding.plies(both).tolist() == [47, 0]

@@ -272,6 +272,7 @@ def test_a_small_dev_shm_does_not_matter(tmp_path: Path) -> None:
 def no_files_larger_than(size: int) -> list[str]:
     """Return a prefix that limits a command's file size, and so its shared memory too."""
     code = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    code += "; os.environ.pop('COVERAGE_PROCESS_CONFIG', None)"  # its data would not fit either
     return [sys.executable, "-c", f"{code}; os.execv(sys.argv[1], sys.argv[1:])"]
 
 

@@ -69,7 +69,7 @@ class UsiProcess:
         self.name = name
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603 # no shell; the user names the program to run
                 [*command], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:

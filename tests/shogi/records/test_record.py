@@ -41,6 +41,7 @@ from keisei.shogi import (
     read_csa_games,
     read_kif,
     read_record,
+    read_records,
     read_usi,
     write_csa,
     write_csa_games,
@@ -106,6 +107,25 @@ def test_usi_file_is_one_line_of_moves(tmp_path: Path) -> None:
     write_record(path, EXCHANGE)
     assert path.read_bytes() == b"position startpos moves 7g7f 3c3d 8h2b+ 3a2b B*4e\n"
     assert read_record(path) == GameRecord(EXCHANGE.moves)
+
+
+def test_one_game_is_not_read_from_a_file_of_several_or_of_none(tmp_path: Path) -> None:
+    path = tmp_path / "games.usi"
+    path.write_text("startpos\n\nstartpos moves 7g7f\n", encoding="utf-8")
+    assert [len(record.moves) for record in read_records(path)] == [0, 1]
+    with pytest.raises(NotationError, match=r"games\.usi has 2 games, expected one"):
+        read_record(path)
+    path.write_text("\n", encoding="utf-8")
+    with pytest.raises(NotationError, match=r"games\.usi has 0 games, expected one"):
+        read_record(path)
+
+
+@pytest.mark.parametrize(("line", "kind"), [("nonsense", NotationError), ("startpos moves 7g7e", RulesError)])
+def test_a_wrong_line_of_a_usi_file_is_named(tmp_path: Path, line: str, kind: type[Exception]) -> None:
+    path = tmp_path / "games.usi"
+    path.write_text(f"startpos\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(kind, match=r"^line 3: "):
+        read_records(path)
 
 
 def test_file_of_unknown_kind_is_refused(tmp_path: Path) -> None:
