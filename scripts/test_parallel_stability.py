@@ -360,9 +360,12 @@ class Resources:
         self._next = self._warm_up
 
     def look(self, workers: Sequence[WorkerStatus]) -> None:
-        """Take a sample if one is due and all workers are running."""
+        """Take a sample if one is due and all workers are running.
+
+        A worker without memory is dead, although nobody has noticed yet.
+        """
         seconds = time.monotonic() - self._began
-        if seconds < self._next or any(status.state not in RUNNING for status in workers):
+        if seconds < self._next or not all(one.state in RUNNING and one.memory_bytes for one in workers):
             return
         self._next = seconds + SAMPLE_SECONDS
         self.samples.append(

@@ -141,6 +141,12 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says:
     assert says in refusal(*arguments)
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_ctrl_c_ends_with_130() -> None:
     # A shell may have set Ctrl-C to be ignored; a terminal does not.
     with subprocess.Popen(
@@ -150,7 +156,9 @@ def test_ctrl_c_ends_with_130() -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env=os.environ,
     ) as process:
-        time.sleep(2)
+        while cpu_seconds(process.pid) < 1:  # starting takes less, so it is counting
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 130

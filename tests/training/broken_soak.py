@@ -70,6 +70,20 @@ def leak_memory(_manager: ParallelManager, _played: list[WorkerSegment]) -> None
     kept.append(b"x" * 8_000_000)
 
 
+class LeakyWorker(soak.FaultyWorker):
+    """A worker that keeps what it does not need."""
+
+    def before_step(self) -> None:
+        """Leak at every step."""
+        super().before_step()
+        kept.append(b"x" * 200_000)
+
+
+def leak_in_workers() -> None:
+    """Make the workers leak."""
+    put(soak, "FaultyWorker", LeakyWorker)  # type: ignore[arg-type]
+
+
 def leak_a_file(_manager: ParallelManager, _played: list[WorkerSegment]) -> None:
     """Leave a file open."""
     kept.append(os.open(os.devnull, os.O_RDONLY))
@@ -94,6 +108,7 @@ BREAKAGES: dict[str, Callable[[], None]] = {
     "tear": lambda: after_collecting(tear),
     "kill a worker": lambda: after_collecting(kill_a_worker),
     "leak memory": lambda: after_collecting(leak_memory),
+    "leak in workers": leak_in_workers,
     "leak a file": lambda: after_collecting(leak_a_file),
     "leave a process": leave_a_process,
 }

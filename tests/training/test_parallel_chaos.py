@@ -5,16 +5,19 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import test_parallel_stability
 
 from keisei.config.files import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.ledger import Account
+from keisei.training.parallel.worker_status import WorkerStatus
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 
@@ -80,11 +83,12 @@ def test_workers_that_play_on_during_the_update_lose_nothing_either(tmp_path: Pa
 @pytest.mark.parametrize(
     ("breakage", "said"),
     [
-        ("lose a move", r"conservation: \d+ moves are waiting, expected \d+"),
+        ("lose a move", r"conservation: \d+ moves are waiting, expected -?\d+"),
         ("deliver twice", r"duplicate: worker 0's segment 0\.\d+ came after 0\.\d+"),
         ("tear", r"torn: worker 0's segment 0\.\d+ has an illegal move"),
         ("kill a worker", r"restart: worker 0's process 0 was replaced but not hit"),
         ("leak memory", r"memory: learner_bytes grew by [\d.]+ MB"),
+        ("leak in workers", r"memory: worker_bytes grew by [\d.]+ MB"),
         ("leak a file", r"open files: \d+ at the start, \d+ at the end"),
         ("leave a process", r"orphan: processes \[\d+\] are left behind"),
     ],
@@ -95,6 +99,15 @@ def test_the_soak_finds_what_is_broken(tmp_path: Path, breakage: str, said: str)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.fullmatch(f"breach: {said}.*", done.stdout.splitlines()[-1])
     assert f"breach: {figures['breach']}" == done.stdout.splitlines()[-1]
+
+
+def test_a_worker_that_is_dead_and_not_noticed_yet_is_no_sample() -> None:
+    status = WorkerStatus(0, "playing", 0, 1, 1.0, 0, 0, 0, 0, 209_000_000, "")
+    resources = test_parallel_stability.Resources(duration=0)
+    resources.look([status, replace(status, memory_bytes=0)])
+    assert resources.samples == []
+    resources.look([status, status])
+    assert [sample.worker_bytes for sample in resources.samples] == [209_000_000]
 
 
 def test_the_account_can_be_asked_for_while_a_collection_is_under_way() -> None:
