@@ -26,7 +26,7 @@ LOST = "k8/9/K8/9/9/9/9/9/9 w 2G 1"  # 9a8a, G*8b
 START = ShogiGame().sfen()
 REPEATED = "2h3h 8b7b 3h2h 7b8b"
 
-LATE = 5.0  # seconds that a busy machine may add; what is tested is that the engine does not wait for more
+LATE = 20.0  # seconds that a busy machine may add; what is tested is that the engine does not wait for more
 
 
 def legal(position: str, answer: str) -> bool:
