@@ -128,7 +128,8 @@ def place(runs: Sequence[Result]) -> str:
         return "Keisei has no figure here."
     ahead = sum(name in peers for name in timed[: timed.index(ours)])
     of = len(peers) + 1
-    return f"Keisei's best row is number {ahead + 1} among {of} (itself and {of - 1} peer rows)."
+    rows = "1 peer row" if of == 2 else f"{of - 1} peer rows"
+    return f"Keisei's best row is number {ahead + 1} among {of} (itself and {rows})."
 
 
 def conditions(reports: Sequence[Report]) -> str:

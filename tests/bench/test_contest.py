@@ -118,7 +118,7 @@ def test_a_table_puts_the_best_first_and_says_our_place() -> None:
     lines = tables.table([result]).splitlines()
     assert lines[2].startswith("| theirs | 20 | 0.5 |")
     assert lines[3].startswith("| **ours** | 10 | reference |")
-    assert tables.place([result]) == "Keisei's best row is number 2 among 2 (itself and 1 peer rows)."
+    assert tables.place([result]) == "Keisei's best row is number 2 among 2 (itself and 1 peer row)."
 
 
 def test_several_runs_show_the_spread_of_their_medians() -> None:
