@@ -80,10 +80,23 @@ def licence(found: Distribution) -> str:
 
 def allowed(expression: str) -> bool:
     """Return whether an SPDX expression can be met by allowed licences alone."""
-    plain = re.sub(r"[()]", "", expression)
-    return any(
-        all(part.strip() in ALLOWED for part in choice.split(" AND ")) for choice in plain.split(" OR ")
-    )
+    for operator, enough in ((" OR ", any), (" AND ", all)):  # AND binds tighter
+        parts = _split(expression, operator)
+        if len(parts) > 1:
+            return enough(map(allowed, parts))
+    inner = re.fullmatch(r"\((.*)\)", expression.strip())
+    return allowed(inner[1]) if inner else expression.strip() in ALLOWED
+
+
+def _split(expression: str, operator: str) -> list[str]:
+    """Return the parts of an expression between the operators that are outside parentheses."""
+    parts = [""]
+    for piece in re.split(f"({operator})", expression):
+        if piece == operator and parts[-1].count("(") == parts[-1].count(")"):
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
 
 
 def installed(extra: str) -> dict[str, Distribution]:

@@ -102,7 +102,7 @@ def test_a_job_has_a_time_limit_and_no_more_rights_than_it_needs(path: Path) -> 
 def test_only_a_tag_publishes_and_only_after_everything_is_built() -> None:
     publish = jobs(RELEASE)["publish"]
     assert publish["environment"] == "release"
-    assert publish["if"] == "startsWith(github.ref, 'refs/tags/v')"
+    assert publish["if"] == "github.event_name == 'push' && startsWith(github.ref, 'refs/tags/v')"
     assert set(publish["needs"]) == {"notes", "sdist", "wheels"}
     assert jobs(RELEASE)["github-release"]["needs"] == "publish"
 

@@ -1,9 +1,11 @@
 """The tool that changes code to see whether tests notice: what it changes, and a run of it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import mutate as tool
 import pytest
 from mutants import mutants
 
@@ -90,6 +92,19 @@ def test_a_change_that_no_test_notices_is_shown_and_the_tree_stays_as_it_was() -
         "1 of 2 changes noticed: 50.0 %",
     ]
     assert done.stderr == "mutate: 50.0 % is below the floor of 60 %\n"
+
+
+def test_a_change_that_keeps_tests_from_starting_is_noticed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    source = "assert 7 == 7\n"
+    (tree / "changed.py").write_text(source, encoding="utf-8")
+    (tree / "conftest.py").write_text("import changed\n", encoding="utf-8")
+    (tree / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
+    mutant = next(one for one in mutants(source.encode()) if b"!=" in one.apply(source.encode()))
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    assert tool._tried(tree, "changed.py", mutant, 0, ["test_nothing.py"], environment, 60)
+    assert (tree / "changed.py").read_text(encoding="utf-8") == source
 
 
 @pytest.mark.parametrize(
