@@ -149,7 +149,12 @@ def _pass(network: nn.Module, numerics: Numerics, device: torch.device, planes: 
         logits, values = evaluators[0](planes)
         (logits.square().mean() + values.square().mean()).backward()
         network.zero_grad(set_to_none=True)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        synchronize(device)
 
     return prepare, work
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has computed everything it was given; a CPU always has."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

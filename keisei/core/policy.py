@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from keisei.config.schema import AppConfig, validated
 from keisei.core.models import model_factory
-from keisei.core.numerics import Evaluator, Numerics, choose_numerics
+from keisei.core.numerics import Evaluator, Numerics, choose_numerics, synchronize
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.sparse_policy import LegalMoves, sample
 from keisei.shogi.encoding import PLANES
@@ -71,6 +71,7 @@ class NetworkPolicy:
         """
         with self.clock("inference"):
             logits, values = self._evaluate(torch.from_numpy(positions.planes))
+            synchronize(self.device)  # a GPU only queues the work; sampling would be charged for it
         with self.clock("sampling"):
             legal = LegalMoves.of(positions, self._logit_of_action, self.device)
             log_probs = legal.log_probs(logits, temperature or 1.0).cpu()  # not every device has float64

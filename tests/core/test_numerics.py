@@ -1,7 +1,10 @@
 """Numeric formats: chosen by measuring, which leaves no trace, and with similar results."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import torch
 from learning import buffer_of, played_segment, positions, small_agent, small_config
@@ -10,9 +13,11 @@ from torch import Tensor
 
 from keisei.config.schema import ModelConfig, RunConfig
 from keisei.core.models import ActorCriticResTower, model_factory
-from keisei.core.numerics import Evaluator, Numerics, choose_numerics
+from keisei.core.numerics import Evaluator, Numerics, choose_numerics, synchronize
+from keisei.core.phase_clock import PhaseClock
 from keisei.core.ppo_agent import PPOAgent
 from keisei.shogi import encoding
+from keisei.shogi.positions import Positions
 
 CPU = torch.device("cpu")
 
@@ -121,3 +126,39 @@ def test_the_network_is_not_left_in_a_layout_that_lost() -> None:
         choose_numerics(plain, RunConfig(), CPU, planes())
         Evaluator(plain, Numerics(channels_last=channels_last), CPU)
         assert first_convolution(plain).is_contiguous(memory_format=torch.channels_last) == channels_last
+
+
+@pytest.mark.parametrize(
+    ("device", "waited_for"), [("cpu", []), ("cuda:1", ["cuda:1"]), ("mps", ["mps"]), ("xpu", ["xpu"])]
+)
+def test_every_device_but_the_cpu_is_waited_for(
+    device: str, waited_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda given: waited.append(str(given)))
+    synchronize(torch.device(device))
+    assert waited == waited_for
+
+
+class TellingClock(PhaseClock):
+    """A clock that tells when a phase ends."""
+
+    def __init__(self, events: list[str]) -> None:
+        super().__init__()
+        self._events = events
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        with super().__call__(phase):
+            yield
+        self._events.append(phase)
+
+
+def test_choosing_moves_waits_for_the_device_before_inference_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    monkeypatch.setattr("keisei.core.policy.synchronize", lambda device: events.append(f"wait for {device}"))
+    agent = small_agent()
+    agent.clock = TellingClock(events)
+    given = Positions.of_packed(positions(2))
+    agent.select_action(given, np.zeros(len(given)))
+    assert events == ["wait for cpu", "inference", "sampling"]
