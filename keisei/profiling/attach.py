@@ -27,7 +27,7 @@ def look_at(
     pid: int, seconds: float, folder: Path, *, command: Sequence[str], tell: Callable[[str], None]
 ) -> tuple[Profile, dict[str, Stacks]]:
     """Watch the training with this learner for some seconds; return its profile and stacks by process."""
-    run = run_of(pid)
+    run = run_trained_by(pid)
     names = process_tree(pid).names()
     rows_before = len(read_metrics(run / "metrics.jsonl"))
     if rows_before < 2:
@@ -83,7 +83,7 @@ def look_at(
     ), stacks
 
 
-def run_of(pid: int) -> Path:
+def run_trained_by(pid: int) -> Path:
     """Return the directory of the run that a process trains: it has the run's metrics open."""
     if not command_line(pid):
         raise ProfileError(f"there is no process {pid}; pgrep -f 'keisei train' finds trainings")

@@ -44,7 +44,7 @@ class Recorded:
     notices: list[str]
 
 
-class Progress(SilentListener):
+class PassListener(SilentListener):
     """Tells how far a pass is, every few seconds, and keeps the steps after each update and the notices."""
 
     def __init__(self, total_steps: int, tell: Callable[[str], None]) -> None:
@@ -82,17 +82,17 @@ def run_pass(
     """
     folder.mkdir(parents=True)
     device = choose_device(config.run.device)
-    progress = Progress(config.training.total_timesteps, tell)
+    listener = PassListener(config.training.total_timesteps, tell)
     with torch_threads(config), ExitStack() as stack:
         config = resolved(config, device)
         clock = ProfileClock()
         trainer = Trainer(config, device, numerics=numerics, clock=clock)
-        collector = _collector(config, trainer.agent, folder, instrument, progress.notice)
-        loop = TrainingLoopManager(trainer, collector, directory, listeners=[progress])
+        collector = _collector(config, trainer.agent, folder, instrument, listener.notice)
+        loop = TrainingLoopManager(trainer, collector, directory, listeners=[listener])
         memory = MemorySampler(lambda: list(process_tree(os.getpid()).names()))
         if instrument == "phases":  # elsewhere its own stacks and calls would be recorded too
             stack.enter_context(memory)
-            progress.after_update = memory.sample  # however short the run is, every worker is seen
+            listener.after_update = memory.sample  # however short the run is, every worker is seen
         stack.enter_context(recording(instrument, folder, "learner"))
         spy = None
         if instrument == "native_stacks":
@@ -104,12 +104,12 @@ def run_pass(
     memories = [Memory(names[pid], samples) for pid, samples in memory.samples.items() if pid in names]
     if spy is not None:
         stacks = {names[pid]: found for pid, found in spy.stacks.items() if pid in names}
-        progress.notices += [f"No flame graph: {spy.problem}"] if spy.problem else []
+        listener.notices += [f"No flame graph: {spy.problem}"] if spy.problem else []
     else:
         files = {stem: folder / f"{stem}.stacks" for stem in records}
         stacks = {records[stem].name: read_stacks(path) for stem, path in files.items() if path.exists()}
     return Recorded(
-        list(records.values()), memories, stacks, progress.steps, trainer.agent.numerics, progress.notices
+        list(records.values()), memories, stacks, listener.steps, trainer.agent.numerics, listener.notices
     )
 
 

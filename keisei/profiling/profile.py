@@ -5,7 +5,6 @@ cost next to nothing, then stacks, then functions. The report says how much slow
 """
 
 import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -33,6 +32,7 @@ from keisei.profiling.measurements import (
 from keisei.profiling.passes import Recorded, functions_of, merged, run_pass
 from keisei.profiling.stacks import is_py_spy_allowed, py_spy, write_stacks
 from keisei.runs.run_directory import RunDirectory
+from keisei.training.parallel.parallel_manager import say
 from keisei.training.parallel.worker_setup import number_of_workers, resolved
 
 UPDATES = 10  # of a profile, unless the moves are given
@@ -44,11 +44,6 @@ REPORT_FILES = {
     "functions/merged.prof": "cProfile of all processes, for snakeviz; beside it one of each process",
     "kernels/learner.kernels.txt": "torch's kernels; beside it a trace for a browser's trace viewer",
 }
-
-
-def tell(text: str) -> None:
-    """Print a line of progress to stderr."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def settings_for(
@@ -91,7 +86,7 @@ def profile(
     found: dict[str, Recorded] = {}
     for number, instrument in enumerate(plan, start=1):
         label = f"pass {number} of {len(plan)}, {instrument.replace('_', ' ')}"
-        tell(f"{label}: {config.training.total_timesteps:,} moves")
+        say(f"{label}: {config.training.total_timesteps:,} moves")
         with ExitStack() as stack:
             directory = None
             if evaluation and instrument == "phases":
@@ -103,7 +98,7 @@ def profile(
                     out / instrument.rpartition("_")[2],
                     directory=directory,
                     numerics=found["phases"].numerics if found else None,
-                    tell=lambda text, label=label: tell(f"{label}: {text}"),  # type: ignore[misc]
+                    tell=lambda text, label=label: say(f"{label}: {text}"),  # type: ignore[misc]
                 )
             except NotFiniteError as error:
                 raise ProfileError(f"the training failed: {error}") from error
@@ -123,7 +118,7 @@ def attach(
     earlier = None if against is None else read_profile(against)
     _refuse_existing(out)
     try:
-        found, stacks = look_at(pid, seconds, out, command=command, tell=tell)
+        found, stacks = look_at(pid, seconds, out, command=command, tell=say)
     except ProfileError:
         shutil.rmtree(out, ignore_errors=True)
         raise
