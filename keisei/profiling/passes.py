@@ -4,7 +4,7 @@ import os
 import pstats
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,33 @@ class Recorded:
     steps: list[int]
     numerics: Numerics
     notices: list[str]
+
+
+def notes_of(found: Mapping[Instrument, Recorded], workers: int) -> list[str]:
+    """Return what the passes noticed and what their records lack, each line with the names of its passes.
+
+    workers: those of every pass but `kernels`, which has none.
+    """
+    passes: dict[str, dict[str, None]] = {}  # by text; an ordered set of names
+    for instrument, recorded in found.items():
+        missing = _missing(recorded.records[1:], 0 if instrument == "kernels" else workers)
+        for text in [*recorded.notices, *missing]:
+            passes.setdefault(text, {})[instrument.replace("_", " ")] = None
+    return [f"{', '.join(names)}: {text}" for text, names in passes.items()]
+
+
+def _missing(records: Sequence[Record], workers: int) -> Iterator[str]:
+    if len(records) < workers:
+        yield (
+            f"{workers - len(records)} of {workers} workers left no record: killed before they could write; "
+            "what they did is not counted"
+        )
+    for record in records:
+        if record.is_replacement:
+            yield (
+                f"{record.name}, is a replacement: what its worker did before is not counted, so the "
+                "workers' part is too small"
+            )
 
 
 class PassListener(SilentListener):

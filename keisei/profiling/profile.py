@@ -5,7 +5,7 @@ cost next to nothing, then stacks, then functions. The report says how much slow
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from keisei.profiling.measurements import (
     window,
     write_profile,
 )
-from keisei.profiling.passes import Recorded, functions_of, merged, run_pass
+from keisei.profiling.passes import Recorded, functions_of, merged, notes_of, run_pass
 from keisei.profiling.stacks import is_py_spy_allowed, py_spy, write_stacks
 from keisei.runs.run_directory import RunDirectory
 from keisei.training.parallel.parallel_manager import say
@@ -83,7 +83,7 @@ def profile(
     origin = origin_of(command)
     plan: list[Instrument] = ["phases", "native_stacks" if native else "python_stacks", "functions"]
     plan += ["kernels"] if kernels else []
-    found: dict[str, Recorded] = {}
+    found: dict[Instrument, Recorded] = {}
     for number, instrument in enumerate(plan, start=1):
         label = f"pass {number} of {len(plan)}, {instrument.replace('_', ' ')}"
         say(f"{label}: {config.training.total_timesteps:,} moves")
@@ -144,21 +144,20 @@ def _run_directory(config: AppConfig, out: Path, command: Sequence[str]) -> RunD
 
 
 def _profile_of(
-    config: AppConfig, found: dict[str, Recorded], out: Path, origin: dict[str, Any], *, native: bool
+    config: AppConfig, found: dict[Instrument, Recorded], out: Path, origin: dict[str, Any], *, native: bool
 ) -> Profile:
     first, parallel = found["phases"], config.training.parallel
     moves, seconds, processes = _measured(first)
     learner, *workers = processes
-    notes = list(dict.fromkeys(text for one in found.values() for text in one.notices))
+    workers_expected = number_of_workers(config) if parallel.enabled else 0
+    notes = notes_of(found, workers_expected)
     if not native:
         reason = "py-spy may not trace" if py_spy() else "py-spy is not installed"
         notes.append(f"The flame graph has Python frames only: {reason}, see docs/profiling.md.")
-    if len(workers) < (number_of_workers(config) if parallel.enabled else 0):
-        notes.append("A worker left no record: it was killed before it could write.")
     model = config.model
     return Profile(
         mode="parallel" if parallel.enabled else "serial",
-        workers=number_of_workers(config) if parallel.enabled else 0,
+        workers=workers_expected,
         cores=cores(),
         moves=moves,
         seconds=seconds,
@@ -177,7 +176,9 @@ def _profile_of(
     )
 
 
-def _all_measured(found: dict[str, Recorded]) -> list[tuple[str, tuple[int, float, list[ProcessTimes]]]]:
+def _all_measured(
+    found: Mapping[Instrument, Recorded],
+) -> list[tuple[str, tuple[int, float, list[ProcessTimes]]]]:
     return [(name, _measured(recorded)) for name, recorded in found.items() if name != "kernels"]
 
 
