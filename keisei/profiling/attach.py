@@ -11,27 +11,29 @@ from contextlib import suppress
 from pathlib import Path
 
 from keisei.config.files import load_config
+from keisei.config.schema import AppConfig
 from keisei.core.device import cores
 from keisei.profiling.measurements import Memory, ProcessTimes, Profile, ProfileError, origin_of, timeline
 from keisei.profiling.processes import MemorySampler, command_line, cpu_seconds, process_tree
 from keisei.profiling.stacks import PySpy, Stacks
 from keisei.runs.run_directory import LOCK
 from keisei.training.metrics import read_metrics
+from keisei.training.parallel.worker_setup import number_of_workers
 from keisei.training.parallel.worker_status import PLAY_PHASES
 
 _MARGIN_SECONDS = 60  # after which py-spy ends although nobody ended it
-_FEWEST_UPDATES = 10  # if the run made fewer while it was watched, earlier ones count too
 
 
 def look_at(
     pid: int, seconds: float, folder: Path, *, command: Sequence[str], tell: Callable[[str], None]
 ) -> tuple[Profile, dict[str, Stacks]]:
-    """Watch the training with this learner for some seconds; return its profile and stacks by process."""
+    """Watch the training with this learner for some seconds; return its profile and stacks by process.
+
+    Counted are updates that began and ended meanwhile. folder: a new one, for py-spy.
+    """
     run = run_trained_by(pid)
     names = process_tree(pid).names()
     rows_before = len(read_metrics(run / "metrics.jsonl"))
-    if rows_before < 2:
-        raise ProfileError(f"{run} has not finished two updates yet; look again later")
     config = load_config(run / "config.yaml")
     folder.mkdir(parents=True)
     before = {process: cpu_seconds(process) for process in names}
@@ -45,8 +47,12 @@ def look_at(
     if not command_line(pid):
         raise ProfileError(f"the training of process {pid} ended while it was watched")
     stacks = {names[process]: found for process, found in spy.stacks.items() if process in names}
-    rows = read_metrics(run / "metrics.jsonl")
-    rows = rows[min(rows_before, len(rows) - _FEWEST_UPDATES) :] if len(rows) > _FEWEST_UPDATES else rows
+    rows = read_metrics(run / "metrics.jsonl")[rows_before:]  # earlier ones may be of another session
+    if len(rows) < 2:
+        raise ProfileError(
+            f"{run} finished fewer than two updates in {seconds:g} s; watch longer: --seconds "
+            f"{math.ceil(3 * seconds)}"
+        )
     parallel = config.training.parallel
     used = [
         f"{name} {after[process] - before[process]:.1f}" if after[process] else f"{name} (ended)"
@@ -58,10 +64,10 @@ def look_at(
     ]
     notes += [f"No flame graph: {spy.problem}"] if spy.problem else []
     notes += ["The workers' processes were not found."] if parallel.enabled and len(names) == 1 else []
-    learner, workers = phases_of(rows[1:], len(names) - 1)
+    learner, workers = phases_of(rows[1:], config)  # the first row's update began earlier
     return Profile(
         mode="parallel" if parallel.enabled else "serial",
-        workers=len(names) - 1,
+        workers=number_of_workers(config) if parallel.enabled else 0,
         cores=cores(),
         moves=int(rows[-1]["step"] - rows[0]["step"]),
         seconds=sum(learner.values()),
@@ -105,16 +111,22 @@ def run_trained_by(pid: int) -> Path:
     return runs[0]
 
 
-def phases_of(rows: Sequence[Mapping[str, float]], workers: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Return wall seconds by phase of the learner, and of its workers in the mean, from a run's metrics."""
+def phases_of(
+    rows: Sequence[Mapping[str, float]], config: AppConfig
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return wall seconds by phase of the learner, and of its workers in the mean, from a run's metrics.
+
+    The mean is over the workers of the config, however many are alive: the metrics are sums over all.
+    """
     learner: dict[str, float] = {}
     for row in rows:
         for name, value in row.items():
             if name.startswith("time/"):
                 phase = name.removeprefix("time/")
                 learner[phase] = learner.get(phase, 0.0) + value
-    if not workers:
+    if not config.training.parallel.enabled:
         return learner, {}
+    workers = number_of_workers(config)
     return learner, {
         phase: sum(row.get(f"parallel/seconds_{phase}", 0.0) for row in rows) / workers
         for phase in PLAY_PHASES

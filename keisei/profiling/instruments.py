@@ -34,11 +34,6 @@ class Record:
         """Whether an earlier process of the same worker died."""
         return ", process " in self.name
 
-    @property
-    def is_replacement(self) -> bool:
-        """Whether an earlier process of the same worker died."""
-        return ", process " in self.name
-
 
 @contextmanager
 def recording(instrument: Instrument, folder: Path, stem: str) -> Iterator[None]:

@@ -3,6 +3,7 @@
 import json
 import os
 import pstats
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from keisei.config.files import load_config
 from keisei.profiling.attach import look_at
-from keisei.profiling.measurements import Profile, read_profile
+from keisei.profiling.measurements import Profile, ProfileError, read_profile
 from keisei.profiling.passes import run_pass
 from keisei.profiling.profile import settings_for
 from keisei.profiling.stacks import is_py_spy_allowed
@@ -198,11 +199,22 @@ def test_without_py_spy_a_running_training_is_watched_all_the_same(
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "nothing"))
     told: list[str] = []
-    live, stacks = look_at(training.pid, 1.5, tmp_path / "live", command=["test"], tell=told.append)
+    live, stacks = look_at(training.pid, 2.5, tmp_path / "live", command=["test"], tell=told.append)
     assert stacks == {}
     assert "No flame graph: py-spy is not installed: pip install py-spy" in live.notes
     assert len(live.memory[0].samples) >= 2
-    assert told[0].endswith("for 1.5 s")
+    assert told[0].endswith("for 2.5 s")
+
+
+def test_updates_from_before_the_look_are_not_counted(
+    tmp_path: Path, training: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "nothing"))
+    training.send_signal(signal.SIGSTOP)  # as slow as a training can be
+    expected = r"long finished fewer than two updates in 0.5 s; watch longer: --seconds 2$"
+    with pytest.raises(ProfileError, match=expected):
+        look_at(training.pid, 0.5, tmp_path / "live", command=["test"], tell=lambda _: None)
 
 
 @pytest.mark.parametrize(
