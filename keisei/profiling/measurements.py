@@ -61,6 +61,7 @@ class Profile:
     moves, seconds: of the measured part, which leaves out start-up and the first update if there are more.
     timeline: where the wall time of the run went, `collect` split into what the workers did meanwhile.
     speeds: moves per second of each pass by its instrument, of which `phases` is the undisturbed one.
+    skipped: the updates left out at the start, 0 or 1; absent from older reports.
     """
 
     mode: str
@@ -80,6 +81,7 @@ class Profile:
     notes: Sequence[str]
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
+    skipped: int = 0
 
     @property
     def moves_per_second(self) -> float:
@@ -160,14 +162,14 @@ def read_profile(path: Path) -> Profile:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ProfileError(f"{file} cannot be read as a profile: {error}") from error
-    names = {field.name for field in fields(Profile)}
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not names <= set(data):
+    needed = {field.name for field in fields(Profile)} - {"skipped"}
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not needed <= set(data):
         raise ProfileError(f"{file} is not a profile of format {FORMAT}, as keisei profile writes it")
     data.pop("format")
     try:
         profile = Profile(
             **{
-                **{name: data[name] for name in names},
+                **{field.name: data[field.name] for field in fields(Profile) if field.name in data},
                 "processes": [ProcessTimes(**process) for process in data["processes"]],
                 "memory": [Memory(**memory) for memory in data["memory"]],
                 "functions": {

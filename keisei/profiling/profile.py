@@ -147,6 +147,7 @@ def _profile_of(
     config: AppConfig, found: dict[Instrument, Recorded], out: Path, origin: dict[str, Any], *, native: bool
 ) -> Profile:
     first, parallel = found["phases"], config.training.parallel
+    skipped = window(first.records[0]).skipped
     moves, seconds, processes = _measured(first)
     learner, *workers = processes
     workers_expected = number_of_workers(config) if parallel.enabled else 0
@@ -161,7 +162,7 @@ def _profile_of(
         cores=cores(),
         moves=moves,
         seconds=seconds,
-        updates=len(first.steps) - window(first.records[0]).skipped,
+        updates=len(first.steps) - skipped,
         start_seconds=first.records[0].laps[0].ended - first.records[0].laps[0].began,
         network=f"{model.blocks} blocks of {model.channels} channels",
         numerics=str(first.numerics),
@@ -173,6 +174,7 @@ def _profile_of(
         notes=notes,
         settings=config.model_dump(mode="json"),
         provenance=origin,
+        skipped=skipped,
     )
 
 

@@ -108,9 +108,10 @@ def _how(profile: Profile) -> str:
     commit = f"{git['commit'][:12]}{', changed' if git['dirty'] else ''}" if git else "unknown"
     lines = [
         f"`{' '.join(origin['command'])}`",
-        f"{profile.moves:,} moves in {profile.updates} updates, {profile.seconds:.1f} s"
+        f"{profile.moves:,} moves in {profile.updates} update{'' if profile.updates == 1 else 's'}, "
+        f"{profile.seconds:.1f} s"
         + (f"; start-up ({profile.start_seconds:.1f} s) is left out." if profile.start_seconds else ".")
-        + (" So is the first update." if profile.start_seconds and profile.updates > 1 else ""),
+        + (" So is the first update." if profile.skipped else ""),
         f"{profile.network}; {profile.numerics}.",
         f"{origin.get('cpu', 'unknown CPU')}, {profile.cores} cores, load {origin.get('load', '?')} before; "
         f"{origin['platform']}; commit {commit}; {origin['time']}.",

@@ -35,6 +35,7 @@ PROFILE = Profile(
         "load": 0.5,
         "git": {"commit": "0123456789abcdef", "dirty": False},
     },
+    skipped=1,
 )
 
 

@@ -75,6 +75,15 @@ def test_a_profile_is_read_back_from_its_folder_and_its_file(tmp_path: Path) -> 
         assert again.moves_per_second == 500
         assert again.cpu_seconds == 2.4
         assert again.microseconds("update") == 1200
+        assert again.skipped == 1
+
+
+def test_a_report_from_before_skipped_updates_were_kept_is_read(tmp_path: Path) -> None:
+    file = write_profile(tmp_path, PROFILE)
+    data = json.loads(file.read_text())
+    del data["skipped"]
+    file.write_text(json.dumps(data))
+    assert read_profile(file).skipped == 0
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,11 @@ def test_what_is_left_out_is_said_only_where_something_is() -> None:
         return section(markdown(changed(**values), None, {}), "How it was measured")[1]
 
     assert how() == "- 1,000 moves in 4 updates, 2.0 s; start-up (1.0 s) is left out. So is the first update."
-    assert how(updates=1) == "- 1,000 moves in 1 updates, 2.0 s; start-up (1.0 s) is left out."
-    assert how(start_seconds=0.0) == "- 1,000 moves in 4 updates, 2.0 s."
+    assert how(updates=1) == (
+        "- 1,000 moves in 1 update, 2.0 s; start-up (1.0 s) is left out. So is the first update."
+    )
+    assert how(updates=1, skipped=0) == "- 1,000 moves in 1 update, 2.0 s; start-up (1.0 s) is left out."
+    assert how(start_seconds=0.0, skipped=0) == "- 1,000 moves in 4 updates, 2.0 s."
 
 
 def test_a_pass_with_evaluation_is_not_compared_with_those_without() -> None:
