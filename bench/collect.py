@@ -2,13 +2,14 @@
 
 Ours: serially (one game at a time; 64 games with one thread and with all), and by workers, 64 games in each.
 Peers: the same network in the learner's process, with the games in other processes (bench/vectorizers.py),
-and TorchRL's collectors, which have the network in each process as our workers do.
+and TorchRL's collectors: in workers with a network and 64 games each, as ours, and in one process with 64.
 """
 
 import functools
 from contextlib import ExitStack
 
 import command_line
+import learners
 import torch
 import vectorizers
 from contest import Contender, Contest, TakeTurn, Turn, measured
@@ -30,11 +31,7 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
         Contender("keisei serially, 64 games, 1 thread", functools.partial(_serial, scale, 64, 1)),
         Contender("keisei serially, one game at a time", functools.partial(_serial, scale, 1, 1)),
     ]
-    others = vectorizers.contenders(scale, peers, "collect")
-    if peers.has("torchrl"):
-        import peer_torchrl
-
-        others += peer_torchrl.collectors(scale)
+    others = [*vectorizers.contenders(scale, peers, "collect"), *learners.collectors(scale, peers)]
     return [Contest("collect", "collecting with the default network", "moves/s", [*ours, *others])]
 
 

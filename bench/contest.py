@@ -1,8 +1,9 @@
 """Contests: contenders that take turns, so that load on the machine hits all of them alike.
 
 A suite is a list of contests. A contest has named contenders; in every round each of them has one turn. A
-contender is opened once (its set-up is not timed) and closed at the end of the contest. What comes out is
-every turn's figure with wall and CPU seconds, from which `medians`, `ratios` and the spread are computed.
+contender is opened once (its set-up is not timed) and closed at the end of the contest; a peer that fails is
+closed at once. What comes out is every turn's figure with wall and CPU seconds, from which `medians`,
+`ratios` and the spread are computed.
 """
 
 import contextlib
@@ -14,11 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-PEER_SECONDS = 300.0  # for a peer's set-up, and for each of its turns
+PEER_SECONDS = 300.0  # for a peer's set-up, for each of its turns, and for closing it
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,13 @@ class Turn:
     """One turn of a contender.
 
     value: in the contest's unit; None if there is nothing to compare, as when a peer hung. cpu_seconds: of
-    this process and all its descendants. extra: further figures, named with their unit. facts: in words.
+    this process and all its descendants; None if not counted. extra: further figures, named with their unit.
+    facts: in words.
     """
 
     value: float | None
     wall_seconds: float
-    cpu_seconds: float
+    cpu_seconds: float | None
     extra: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -44,13 +47,15 @@ Open = Callable[[ExitStack], TakeTurn]
 class Contender:
     """A contender: its name, how to open it, what its figure covers, and the peer it shows, if any.
 
-    open: gets the contest's stack to register what must be closed, and returns the function for one turn.
+    open: gets the contender's stack to register what must be closed, and returns the function for one turn.
+    partial: it does only a part of the work, for comparison, and so takes no place among the others.
     """
 
     name: str
     open: Open
     note: str = ""
     peer: str = ""
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Row:
     name: str
     note: str = ""
     peer: str = ""
+    partial: bool = False
     turns: list[Turn] = field(default_factory=list)
     failed: str = ""
 
@@ -112,30 +118,71 @@ def run_contest(
 ) -> None:
     """Run a contest and fill in its result as it goes, so that an interrupted one keeps its turns.
 
-    A peer that raises, or whose set-up or turn takes longer than peer_seconds, is out, with the error in its
-    row; one of ours raises through.
+    A peer that raises, or takes longer than peer_seconds for its set-up, a turn or its end, is out, with the
+    error in its row, and its processes are killed; one of ours raises through.
     """
-    result.rows += [Row(one.name, one.note, one.peer) for one in contest.contenders]
+    result.rows += [Row(one.name, one.note, one.peer, one.partial) for one in contest.contenders]
     rounds = min(rounds, contest.rounds or rounds)
+    resource_tracker.ensure_running()  # before a peer starts it, whose process it would seem to be
     with ExitStack() as stack:
-        turns: list[TakeTurn | None] = []
+        entrants = []
         for number, (one, row) in enumerate(zip(contest.contenders, result.rows, strict=True), 1):
             say(f"{contest.key}: set up {number}/{len(contest.contenders)} {one.name}")
-            with _failure_kept(row, peer_seconds):
-                turns.append(one.open(stack))
-            if row.failed:
-                turns.append(None)
+            entrants.append(_Entrant(row, peer_seconds))
+            stack.callback(entrants[-1].close)
+            entrants[-1].open(one.open)
         for number in range(rounds):
-            for take_turn, row in zip(turns, result.rows, strict=True):
-                if take_turn is not None and not row.failed:
-                    say(f"{contest.key}: round {number + 1}/{rounds} {row.name}")
-                    with _failure_kept(row, peer_seconds):
-                        row.turns.append(take_turn())
+            for entrant in entrants:
+                if not entrant.row.failed:
+                    say(f"{contest.key}: round {number + 1}/{rounds} {entrant.row.name}")
+                    entrant.take_turn()
+
+
+class _Entrant:
+    """A contender during its contest, with a stack of its own and the processes that it started."""
+
+    def __init__(self, row: Row, peer_seconds: float) -> None:
+        self.row = row
+        self._seconds = peer_seconds
+        self._stack = ExitStack()
+        self._processes: set[int] = set()
+        self._turn: TakeTurn | None = None
+
+    def open(self, open_it: Open) -> None:
+        """Set it up."""
+        with self._watched():
+            self._turn = open_it(self._stack)
+
+    def take_turn(self) -> None:
+        """Let it take a turn and keep its figures."""
+        assert self._turn is not None
+        with self._watched():
+            self.row.turns.append(self._turn())
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Note the processes that a peer starts; close it if it fails."""
+        before = set(descendants(os.getpid())) if self.row.peer else set()
+        with _failure_kept(self.row, self._seconds):
+            yield
+        if self.row.peer:
+            self._processes |= set(descendants(os.getpid())) - before
+        if self.row.failed:
+            self.close()
+
+    def close(self) -> None:
+        """Close it, and kill what a peer leaves behind; the second time there is nothing to do."""
+        with _failure_kept(self.row, self._seconds, "while closing: "):
+            self._stack.close()
+        for pid in self._processes.intersection(descendants(os.getpid())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._processes.clear()
 
 
 @contextlib.contextmanager
-def _failure_kept(row: Row, seconds: float) -> Iterator[None]:
-    """Keep a peer's exception in its row: other people's code may fail or hang; that is a result too."""
+def _failure_kept(row: Row, seconds: float, when: str = "") -> Iterator[None]:
+    """Keep a peer's first exception in its row: others' code may fail or hang; that is a result too."""
     if not row.peer:
         yield
         return
@@ -143,18 +190,22 @@ def _failure_kept(row: Row, seconds: float) -> Iterator[None]:
         with _alarm(seconds):
             yield
     except Exception as error:
-        row.failed = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300]
+        what = f"{when}{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300]
+        row.failed = row.failed or what
 
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the main thread after this time; an alarm that was set before is put back."""
+    """Raise TimeoutError in the main thread after this time; an alarm that was set before is put back.
+
+    It rings again after the same time, for code that swallows it and for a second thing that hangs.
+    """
 
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"nothing in {seconds:g} s")
 
     handler, start = signal.signal(signal.SIGALRM, ring), time.monotonic()
-    earlier, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    earlier, _ = signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
     try:
         yield
     finally:
@@ -187,7 +238,7 @@ def measured(work: Callable[[], float]) -> Turn:
     return watch.turn(work())
 
 
-def plain(work: Callable[[], float], prepare: Callable[[], None] = lambda: None) -> Open:
+def plain(work: Callable[[], float], prepare: Callable[[], object] = lambda: None) -> Open:
     """Return how to open a contender that needs nothing closed; `prepare` runs before the first turn."""
 
     def open_it(_stack: ExitStack) -> TakeTurn:

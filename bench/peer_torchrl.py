@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from contest import Contender, TakeTurn, measured
+from contest import TakeTurn, measured
 from settings import Scale, config_of
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
@@ -120,27 +120,32 @@ class _Value(nn.Module):
         return self.network(planes)[1]  # type: ignore[no-any-return]
 
 
-def _collector(scale: Scale, actor: Any, workers: int) -> Any:
-    """Return a collector of an epoch's moves: in this process, or in workers with a network each."""
-    config = config_of(scale)
+def _collector(scale: Scale, actor: Any, workers: int, share: int = 1) -> Any:
+    """Return a collector of an epoch's moves: in this process, or in workers with a network each.
+
+    share: how many times the default number of games and of moves.
+    """
+    config = config_of(scale, games=64 * share)
     training = config.training
+    moves = training.steps_per_epoch * share
     if not workers:
         torch.set_num_threads(scale.workers)
         env = Games(training.games, config.env.max_moves)
-        return Collector(env, actor, frames_per_batch=training.steps_per_epoch, total_frames=-1)
+        return Collector(env, actor, frames_per_batch=moves, total_frames=-1)
     make = [
         functools.partial(Games, training.games // workers, config.env.max_moves, seed)
         for seed in range(workers)
     ]
-    return MultiSyncCollector(
-        make, actor, frames_per_batch=training.steps_per_epoch, total_frames=-1, cat_results=0
-    )
+    return MultiSyncCollector(make, actor, frames_per_batch=moves, total_frames=-1, cat_results=0)
 
 
 def batches(scale: Scale, workers: int, stack: ExitStack) -> Iterator[float]:
-    """Collect for ever and yield the number of moves of each batch; the weights are sent every time."""
+    """Collect for ever and yield the number of moves of each batch; the weights are sent every time.
+
+    Every worker has 64 games and an epoch's moves, as ours in bench/collect.py.
+    """
     _, player, _ = _actor_and_critic(scale)
-    collector = _collector(scale, player, workers)
+    collector = _collector(scale, player, workers, max(1, workers))
     stack.callback(collector.shutdown)
     for batch in collector:
         yield float(batch.numel())
@@ -148,7 +153,8 @@ def batches(scale: Scale, workers: int, stack: ExitStack) -> Iterator[float]:
             collector.update_policy_weights_()
 
 
-def _open_collector(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
+def open_collecting(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
+    """Return a turn that collects a batch; 0 workers is this process alone."""
     collected = batches(scale, workers, stack)
 
     def play() -> float:
@@ -159,7 +165,8 @@ def _open_collector(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
     return lambda: measured(play)
 
 
-def _open_trainer(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
+def open_training(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
+    """Return a turn that collects and learns for an epoch, with 64 games in all."""
     training = config_of(scale).training
     actor, player, critic = _actor_and_critic(scale)
     collector = _collector(scale, player, workers)
@@ -197,27 +204,3 @@ def _open_trainer(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
 
     epoch()
     return lambda: measured(epoch)
-
-
-_NOTE = "our vector of games as its environment, dense masks"
-
-
-def collectors(scale: Scale) -> list[Contender]:
-    """Return its collectors."""
-    return [
-        Contender(f"TorchRL {name}", functools.partial(_open_collector, scale, workers), _NOTE, "torchrl")
-        for name, workers in _kinds(scale)
-    ]
-
-
-def trainers(scale: Scale) -> list[Contender]:
-    """Return its PPO with each of its collectors."""
-    return [
-        Contender(f"TorchRL PPO, {name}", functools.partial(_open_trainer, scale, workers), _NOTE, "torchrl")
-        for name, workers in _kinds(scale)
-    ]
-
-
-def _kinds(scale: Scale) -> list[tuple[str, int]]:
-    many = scale.workers
-    return [(f"MultiSyncCollector, {many} workers", many), (f"Collector, {many} threads", 0)]

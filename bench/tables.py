@@ -9,8 +9,8 @@ from results import Report
 
 def number(value: float) -> str:
     """Return a figure with three significant digits and thousands separators."""
-    if abs(value) >= 1000:
-        digits = len(str(int(abs(value)))) - 3
+    if abs(value) >= 999.5:
+        digits = len(str(round(abs(value)))) - 3
         return f"{round(value, -digits):,.0f}"
     return f"{value:.3g}"
 
@@ -81,12 +81,12 @@ def _cells(
     if median is None:
         cells = [shown, "–", "–", "–", "–"]
     else:
-        found = [times for run in runs if (times := _times(run, name, reference)) is not None]
+        shown_times = times(runs, name)
         spread = rows[0].values if len(runs) == 1 else [row.median for row in rows if row.median is not None]
         cells = [
             shown,
             number(median),
-            "reference" if name == reference else number(statistics.median(found)) if found else "",
+            "reference" if name == reference else "" if shown_times is None else number(shown_times),
             f"{number(min(spread))}–{number(max(spread))}",
             _cpu(rows),
         ]
@@ -102,6 +102,12 @@ def _cells(
     return [cell.replace("|", "\\|") for cell in cells]
 
 
+def times(runs: Sequence[Result], name: str) -> float | None:
+    """Return how many times as good the reference, the first row, is as the row: the median of the runs."""
+    found = [one for run in runs if (one := _times(run, name, runs[0].rows[0].name)) is not None]
+    return statistics.median(found) if found else None
+
+
 def _times(run: Result, name: str, reference: str) -> float | None:
     found = {row.name: row for row in run.rows}
     if name not in found or reference not in found:
@@ -110,15 +116,22 @@ def _times(run: Result, name: str, reference: str) -> float | None:
 
 
 def _cpu(rows: Sequence[Row]) -> str:
-    """Return median CPU and wall seconds of a turn."""
+    """Return median CPU and wall seconds of a turn; nothing if CPU seconds were not counted."""
     turns = [turn for row in rows for turn in row.turns]
-    cpu = statistics.median(turn.cpu_seconds for turn in turns)
-    return f"{number(cpu)} : {number(statistics.median(turn.wall_seconds for turn in turns))}"
+    cpu = [turn.cpu_seconds for turn in turns if turn.cpu_seconds is not None]
+    if not cpu:
+        return ""
+    return f"{number(statistics.median(cpu))} : {number(statistics.median(t.wall_seconds for t in turns))}"
 
 
 def place(runs: Sequence[Result]) -> str:
-    """Return in words where our best row stands among the peers; nothing where there are no peers."""
-    ranked = sorted((row.name for row in runs[0].rows), key=lambda name: _order(runs, name))
+    """Return in words where our best row stands among the peers; nothing where there are no peers.
+
+    A row that does only a part of the work takes no place.
+    """
+    ranked = sorted(
+        (row.name for row in runs[0].rows if not row.partial), key=lambda name: _order(runs, name)
+    )
     peers = {row.name for row in runs[0].rows if row.peer}
     timed = [name for name in ranked if _median(_rows(runs, name)) is not None]
     if not peers & set(ranked) or len(peers) == len(ranked):
@@ -126,10 +139,13 @@ def place(runs: Sequence[Result]) -> str:
     ours = next((name for name in timed if name not in peers), None)
     if ours is None:
         return "Keisei has no figure here."
-    ahead = sum(name in peers for name in timed[: timed.index(ours)])
+    key = _order(runs, ours)
+    ahead = sum(_order(runs, name) < key for name in timed if name in peers)
+    level = sum(_order(runs, name) == key for name in timed if name in peers)
     of = len(peers) + 1
     rows = "1 peer row" if of == 2 else f"{of - 1} peer rows"
-    return f"Keisei's best row is number {ahead + 1} among {of} (itself and {rows})."
+    tied = f", tied with {level}" if level else ""
+    return f"Keisei's best row is number {ahead + 1} among {of} (itself and {rows}){tied}."
 
 
 def conditions(reports: Sequence[Report]) -> str:
@@ -139,12 +155,15 @@ def conditions(reports: Sequence[Report]) -> str:
     dirty = " with uncommitted changes" if any(one.dirty for one in reports) else ""
     versions = ", ".join(f"{name} {version}" for name, version in first.packages.items())
     missing = "; ".join(first.missing) or "none"
+    runs = "1 run" if len(reports) == 1 else f"{len(reports)} runs"
+    settings = ", ".join(f"{name} {value}" for name, value in first.settings.items() if value is not None)
     machine = first.machine
     unfinished = not all(one.complete for one in reports)
     busy = any(one.load_start[0] > int(machine["cores"]) / 2 for one in reports)
     return "\n".join(
         [
             f"- command: `{first.command}`, {'; '.join(one.date for one in reports)}",
+            f"- {runs}; settings: {settings}",
             f"- commit: {', '.join(dict.fromkeys(one.commit for one in reports))}{dirty}",
             f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['os']}",
             f"- load average at start → end: {loads}",

@@ -14,6 +14,7 @@ import functools
 from contextlib import ExitStack
 
 import command_line
+import learners
 import torch
 from contest import Contender, Contest, TakeTurn, measured
 from settings import Peers, Scale, config_of, epoch_moves
@@ -35,18 +36,14 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
         Contender(f"keisei serially, {many} threads", functools.partial(_training, scale, 64, 0, many, 0)),
         Contender("keisei serially, 1 thread", functools.partial(_training, scale, 64, 0, 1, 0)),
         Contender("keisei serially, one game at a time", functools.partial(_training, scale, 1, 0, 1, 0)),
-        Contender(f"keisei's network alone, {many} threads", functools.partial(_network_alone, scale, many)),
+        Contender(
+            f"keisei's network alone, {many} threads",
+            functools.partial(_network_alone, scale, many),
+            note="trains nothing: a bound",
+            partial=True,
+        ),
+        *learners.trainers(scale, peers),
     ]
-    if peers.has("sb3-contrib"):
-        import peer_sb3
-
-        open_sb3 = functools.partial(peer_sb3.open_training, scale)
-        note = "our games in its process, dense masks, all threads"
-        contenders.append(Contender("sb3-contrib MaskablePPO", open_sb3, note, "sb3-contrib"))
-    if peers.has("torchrl"):
-        import peer_torchrl
-
-        contenders += peer_torchrl.trainers(scale)
     title = f"training end to end, network of {scale.network[0]} × {scale.network[1]}"
     return [Contest("train", title, "moves/s", contenders)]
 

@@ -92,6 +92,7 @@ def _plain_queue(scale: Scale, _stack: ExitStack) -> TakeTurn:
         received = sum(len(queue.get(timeout=60)["action"]) for _ in range(chunks - 1))
         seen = watch.turn(received)
         child.join(timeout=60)
+        assert seen.cpu_seconds is not None
         extra = {"bytes/move": float(DENSE_BYTES)}
         return Turn(seen.cpu_seconds / received * 1e6, seen.wall_seconds, seen.cpu_seconds, extra)
 
