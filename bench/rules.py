@@ -29,22 +29,30 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
     million = PERFT[depth] / 1e6
     counting = [
         Contender("keisei, last ply written out", plain(lambda: million * keisei_perft(depth, True))),
-        Contender("keisei, last ply only counted", plain(lambda: million * keisei_perft(depth, False))),
+        Contender(
+            "keisei, last ply only counted", plain(lambda: million * keisei_perft(depth, False)), partial=True
+        ),
     ]
     path = fairy_stockfish_path()
     if peers.has("fairy-stockfish"):
         assert path is not None
         engine = functools.partial(_open_fairy_stockfish, path, depth)
         counting.append(Contender("fairy-stockfish, written out", engine, peer="fairy-stockfish"))
-    games = scale.of(60, least=2)
-    playing = [Contender("keisei", plain(lambda: keisei_loop(games)))]
-    if peers.has("cshogi"):
-        playing.append(Contender("cshogi", plain(lambda: cshogi_loop(games)), peer="cshogi"))
-    if peers.has("rsshogi"):
-        playing.append(Contender("rsshogi", plain(lambda: rsshogi_loop(games)), peer="rsshogi"))
-    copies = scale.of(20_000)
+    # A turn of at least 50 ms unless the scale is tiny, measured on 2 cores: about a microsecond a move.
+    games = 2 if scale.is_tiny else scale.of(1_000, least=400)
+    loops = {"keisei": keisei_loop, "cshogi": cshogi_loop, "rsshogi": rsshogi_loop}
+    playing = [
+        # Two games before the first turn: imports are not timed.
+        Contender(name, plain(functools.partial(loop, games), functools.partial(loop, 2)), peer=peer)
+        for name, loop in loops.items()
+        if not (peer := "" if name == "keisei" else name) or peers.has(peer)
+    ]
+    copies = 200 if scale.is_tiny else scale.of(400_000, least=200_000)
     copying = [
-        Contender(f"keisei, after {plies} moves", plain(functools.partial(keisei_copies, plies, copies)))
+        Contender(
+            f"keisei, after {plies} moves",
+            plain(functools.partial(keisei_copies, plies, copies), functools.partial(_game_after, plies)),
+        )
         for plies in (0, 100)
     ]
     return [
