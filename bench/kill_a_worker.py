@@ -61,9 +61,10 @@ def observe(name: str, scale: Scale, seconds: float) -> Turn:
         try:
             return _observed(child, seconds)
         finally:
+            orphans = descendants(child.pid)  # once it is dead they are nobody's
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            for pid in descendants(child.pid):
+            for pid in orphans:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
@@ -94,7 +95,7 @@ def _observed(child: "subprocess.Popen[str]", seconds: float) -> Turn:
     watched = time.perf_counter() - start
     if line is not None and len(after) == 3:
         replaced = set(line["workers"]) - set(workers)
-        what = "goes on with a new process" if replaced else "goes on with a process less"
+        what = "goes on with a new process" if replaced else "goes on with one process fewer"
         return _seen(after[0], watched, what, line["lost"])
     if watched < seconds:
         with contextlib.suppress(subprocess.TimeoutExpired):  # its output has ended, so it should end soon
@@ -107,7 +108,7 @@ def _observed(child: "subprocess.Popen[str]", seconds: float) -> Turn:
 
 
 def _seen(value: float | None, watched: float, what: str, lost: str) -> Turn:
-    return Turn(value, watched, 0.0, {}, {"what happens": what, "lost": lost})
+    return Turn(value, watched, None, {}, {"what happens": what, "lost": lost})
 
 
 def _read(stream: Any, lines: "queue.Queue[str | None]") -> None:
@@ -170,7 +171,7 @@ def _torchrl(scale: Scale, stack: ExitStack) -> Iterator[str]:
 def _stepper(name: str, scale: Scale, stack: ExitStack) -> Iterator[str]:
     _, _, make = vectorizers.kinds(scale)[name]
     stepper = stack.enter_context(contextlib.closing(make()))
-    choose = vectorizers.random_chooser(stepper.count)
+    choose = vectorizers.random_chooser()
     planes, mask = stepper.reset()
     while True:
         for _ in range(20):

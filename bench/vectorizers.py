@@ -1,7 +1,7 @@
 """Other people's ways to step many games in processes, with our game inside: environments for a learner.
 
 Each `Stepper` steps N games and returns what a learner needs: planes, dense masks, rewards, ends. Three uses:
-random play (contest env/processes), play by our network in the learner's process (collect/peers), and a
+random play (contest env/processes), play by our network in the learner's process (contest collect), and a
 killed process (bench/kill_a_worker.py). Some of them spin while they wait, so all are stopped between their
 turns.
 """
@@ -251,7 +251,7 @@ def _open(make: Callable[[], Stepper], what: str, scale: Scale, stack: ExitStack
     stepper = stack.enter_context(contextlib.closing(make()))
     processes = sorted(set(descendants(os.getpid())) - before)
     stack.callback(_signal, processes, signal.SIGCONT)  # so that they can be closed
-    choose = random_chooser(stepper.count) if what == "env" else network_chooser(scale)
+    choose = random_chooser() if what == "env" else network_chooser(scale)
     stepper_steps = max(1, scale.of(16_000 if what == "env" else 6_000) // stepper.count)
     seen = [stepper.reset()]
 
@@ -289,16 +289,22 @@ def _signal(processes: list[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def random_chooser(count: int) -> Callable[[Planes, Mask], npt.NDArray[np.int64]]:
+def legal_actions(mask: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the indexes of the legal actions in the flat mask, and where each game's begin [N + 1]."""
+    legal = np.flatnonzero(np.ascontiguousarray(mask).view(np.bool_))
+    return legal, np.searchsorted(legal, np.arange(len(mask) + 1) * ACTIONS)
+
+
+# A finished game that is still shown has no legal action; what is chosen there does not matter.
+
+
+def random_chooser() -> Callable[[Planes, Mask], npt.NDArray[np.int64]]:
     """Return a function that chooses uniformly among the legal actions of each game."""
     draw = np.random.default_rng(1)
 
     def choose(_planes: Planes, mask: Mask) -> npt.NDArray[np.int64]:
-        legal = np.flatnonzero(np.ascontiguousarray(mask).view(np.bool_))
-        ends = np.searchsorted(legal, np.arange(1, count + 1) * ACTIONS)
-        starts = np.concatenate(([0], ends[:-1]))
-        picks = starts + (draw.random(count) * (ends - starts)).astype(np.int64)
-        # A finished game that is still shown has no legal action; what is chosen there does not matter.
+        legal, starts = legal_actions(mask)
+        picks = starts[:-1] + (draw.random(len(mask)) * np.diff(starts)).astype(np.int64)
         chosen: npt.NDArray[np.int64] = legal[np.minimum(picks, len(legal) - 1)] % ACTIONS
         return chosen
 
@@ -313,18 +319,33 @@ def network_chooser(scale: Scale) -> Callable[[Planes, Mask], npt.NDArray[np.int
     blocks, channels = scale.network
     network = models.model_factory(schema.ModelConfig(blocks=blocks, channels=channels))
     network = network.to(memory_format=torch.channels_last).eval()
-    table = torch.from_numpy(network.logit_of_action).clamp_min(0)
+    draw = np.random.default_rng(1)
 
     def choose(planes: Planes, mask: Mask) -> npt.NDArray[np.int64]:
         torch.set_num_threads(scale.workers)
         with torch.inference_mode():
-            logits, _values = network(torch.from_numpy(np.array(planes)))
-            legal = torch.from_numpy(np.ascontiguousarray(mask).view(np.bool_))
-            # Gumbel's trick samples from the masked softmax without normalising it.
-            scores = (logits[:, table] - torch.empty(legal.shape).exponential_().log_()).masked_fill_(
-                ~legal, -torch.inf
-            )
-            chosen: npt.NDArray[np.int64] = scores.argmax(dim=1).numpy()
-        return chosen
+            logits = network(torch.from_numpy(np.array(planes)))[0].numpy()
+        return sampled(logits, network.logit_of_action, mask, draw.random(len(mask)))
 
     return choose
+
+
+def sampled(
+    logits: npt.NDArray[np.float32], logit_of_action: npt.NDArray[Any], mask: Mask, draws: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """Return an action for each game from the softmax over its legal ones; draws [N] are in [0, 1).
+
+    Only the legal logits are looked at, as our own sampler does it. All games share one running sum of
+    weights; a game's draw falls into its part of that sum.
+    """
+    legal, starts = legal_actions(mask)
+    games = np.repeat(np.arange(len(mask)), np.diff(starts))
+    actions = legal - games * ACTIONS
+    scores = logits[games, logit_of_action[actions]] - logits.max(axis=1)[games]
+    sums = np.concatenate(([0.0], np.cumsum(np.exp(scores, dtype=np.float64))))
+    low, high = sums[starts[:-1]], sums[starts[1:]]
+    picks = np.searchsorted(sums, low + draws * (high - low), side="right") - 1
+    # Rounding may carry a draw just below 1 over its game's end.
+    picks = np.clip(picks, starts[:-1], np.maximum(starts[1:] - 1, starts[:-1]))
+    chosen: npt.NDArray[np.int64] = actions[np.minimum(picks, len(legal) - 1)]
+    return chosen
