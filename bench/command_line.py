@@ -19,6 +19,8 @@ from results import Report, load, new_report, write
 from settings import KNOWN, Peers, Scale
 
 from keisei.core.device import cores, keep_freed_memory
+from keisei.runs.checkpoint import CheckpointError
+from keisei.runs.find import find_checkpoint
 
 Suite = Callable[[Scale, Peers], list[Contest]]
 
@@ -33,7 +35,9 @@ def parsed(suites: Mapping[str, Suite], description: str | None, argv: Sequence[
     )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
-        "--quick", action="store_true", help="three short rounds: a minute or two, rough figures"
+        "--quick",
+        action="store_true",
+        help="three short rounds, rough figures: up to a quarter of an hour with all peers",
     )
     size.add_argument("--tiny", action="store_true", help="one round of next to nothing: does it run at all")
     parser.add_argument("--rounds", type=int, help=f"turns of each contender (default {FULL[0]})")
@@ -49,6 +53,11 @@ def parsed(suites: Mapping[str, Suite], description: str | None, argv: Sequence[
     if arguments.peers is not None:
         wanted = "" if arguments.peers == "none" else arguments.peers
         arguments.peers = frozenset(_picked(parser, "--peers", wanted, KNOWN) if wanted else [])
+    if arguments.run is not None:
+        try:
+            find_checkpoint(arguments.run)
+        except CheckpointError as error:
+            parser.error(f"--run: {error}")
     for name in ("rounds", "workers"):
         if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
             parser.error(f"--{name} is {getattr(arguments, name)}, expected at least 1")
@@ -86,7 +95,7 @@ def main(suites: Mapping[str, Suite], description: str | None, argv: Sequence[st
     peers = Peers(arguments.peers)
     keep_freed_memory()  # as `keisei train` does; for all contenders
     command = shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *_without_out(argv)])
-    settings = {"rounds": rounds, "share": share, "workers": scale.workers, "run": bool(arguments.run)}
+    settings = {"rounds": rounds, "share": share, "workers": scale.workers, "run": arguments.run}
     report = new_report(command, settings)
     arguments.out.mkdir(parents=True, exist_ok=True)
     try:
@@ -103,7 +112,7 @@ def main(suites: Mapping[str, Suite], description: str | None, argv: Sequence[st
     finally:
         report.load_end = load()
         save(report, arguments.out)
-        ratio_plot.draw(report, arguments.out / "bench.png")
+        ratio_plot.draw([report], arguments.out / "bench.png")
         if sys.stderr.isatty():
             print(file=sys.stderr)
         print(tables.page([report]))

@@ -1,7 +1,7 @@
 """python bench/performance_page.py FOLDER...: put the tables of these runs of make bench into
 docs/performance.md.
 
-The part of the page between its two markers is replaced, docs/performance.png is drawn from the first run,
+The part of the page between its two markers is replaced, docs/performance.png shows the medians of the runs,
 and the runs' JSON is kept beside it (docs/performance/run-1.json …) for make bench-compare. `make bench-docs`
 does the runs too.
 """
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         old.unlink()
     for number, report in enumerate(reports, 1):
         write(report, kept / f"run-{number}.json")
-    ratio_plot.draw(reports[0], arguments.docs / "performance.png")
+    ratio_plot.draw(reports, arguments.docs / "performance.png")
     return 0
 
 

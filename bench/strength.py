@@ -61,24 +61,29 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
     opponent = "alphabeta-1" if scale.run else "greedy"
     network = _Network(scale)
     visits = (8,) if scale.is_tiny else (16, 64, 256)
-    players = {"its policy alone": ""} | {f"{count} visits": f";visits={count}" for count in visits}
+    games = 2 if scale.is_tiny else max(10, scale.of(20) // 2 * 2)
     contenders = [
-        Contender(f"network, {name}", functools.partial(_open_network, network, limits, opponent, scale))
-        for name, limits in players.items()
+        Contender("network, its policy alone", functools.partial(_open_network, network, "", opponent, games))
     ]
+    for count in visits:
+        few = min(games, 6) if count >= 256 and scale.share < 1 else games  # 3 s a game
+        play = functools.partial(_open_network, network, f";visits={count}", opponent, few)
+        note = f"{few} games a round" if few < games else ""
+        contenders.append(Contender(f"network, {count} visits", play, note))
     fixed = ["material"] if scale.is_tiny else ["material", "alphabeta-2", "alphabeta-3"]
-    contenders += [Contender(spec, functools.partial(_open, spec, opponent, scale)) for spec in fixed]
+    contenders += [Contender(spec, functools.partial(_open, spec, opponent, games)) for spec in fixed]
     if peers.has("fairy-stockfish") and not scale.is_tiny:
         spec = f"usi:{fairy_stockfish_path()};depth=1"
         name = "fairy-stockfish, depth 1"
         note = "one game at a time, in its own process"
         contenders.append(
-            Contender(name, functools.partial(_open, spec, opponent, scale), note, "fairy-stockfish")
+            Contender(name, functools.partial(_open, spec, opponent, games), note, "fairy-stockfish")
         )
     what = (
         f"network of {Path(scale.run).name}" if scale.run else f"network trained for {network.seconds:.0f} s"
     )
-    return [Contest("strength", f"score against {opponent}, {what}", "%", contenders)]
+    title = f"score against {opponent} in {games} games a round, {what}"
+    return [Contest("strength", title, "%", contenders)]
 
 
 class _Network:
@@ -104,15 +109,14 @@ class _Network:
         return save_checkpoint(Path(self._folder.name), trainer.snapshot([games.save()]))
 
 
-def _open_network(network: _Network, limits: str, opponent: str, scale: Scale, stack: ExitStack) -> TakeTurn:
-    return _open(f"{network.checkpoint}{limits}", opponent, scale, stack)
+def _open_network(network: _Network, limits: str, opponent: str, games: int, stack: ExitStack) -> TakeTurn:
+    return _open(f"{network.checkpoint}{limits}", opponent, games, stack)
 
 
-def _open(spec: str, opponent: str, scale: Scale, stack: ExitStack) -> TakeTurn:
+def _open(spec: str, opponent: str, games: int, stack: ExitStack) -> TakeTurn:
     keep_freed_memory()
     player, other = Timed(make_player(spec, seed=1)), make_player(opponent, seed=2)
     stack.callback(player.close)
-    games = 2 if scale.is_tiny else max(10, scale.of(20) // 2 * 2)
     rounds = iter(range(1_000_000))
 
     def turn() -> Figures:
