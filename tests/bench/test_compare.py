@@ -8,6 +8,7 @@ from pathlib import Path
 import compare
 import performance_page
 import pytest
+import ratio_plot
 import tables
 from contest import Result, Row, Turn
 from results import Report, read, write
@@ -17,7 +18,9 @@ def row(name: str, values: Sequence[float], peer: str = "") -> Row:
     return Row(name, peer=peer, turns=[Turn(value, 1.0, 1.0) for value in values])
 
 
-def report(*rows: Row, better: str = "higher", cpu: str = "a CPU") -> Report:
+def report(
+    *rows: Row, better: str = "higher", cpu: str = "a CPU", packages: dict[str, str] | None = None
+) -> Report:
     contest = Result("env", "random play", "steps/s", better, list(rows))
     return Report(
         command="python bench/run.py",
@@ -32,7 +35,7 @@ def report(*rows: Row, better: str = "higher", cpu: str = "a CPU") -> Report:
             "python": "3",
             "fairy-stockfish": "none",
         },
-        packages={"torch": "1"},
+        packages=packages or {"torch": "1"},
         settings={},
         load_start=[0.0, 0.0, 0.0],
         complete=True,
@@ -72,6 +75,39 @@ def test_a_reference_that_lost_against_its_peer_is_slower_even_on_another_machin
     assert verdicts(new, old)["ours, against theirs"] == "faster"
 
 
+def test_a_faster_reference_makes_no_other_row_slower(tmp_path: Path) -> None:
+    old = report(OURS, row("dense", [50, 51, 49]), row("theirs", [10, 10.1, 9.9], peer="theirs"))
+    new = report(row("ours", [200, 204, 196]), *old.contests[0].rows[1:])
+    assert verdicts(old, new) == {"ours": "faster", "dense": "same", "ours, against theirs": "faster"}
+    assert run(tmp_path, old, new) == 0
+
+
+def test_a_faster_peer_does_not_make_ours_slower() -> None:
+    old = report(OURS, row("theirs", [10, 10.1, 9.9], peer="theirs"))
+    new = report(OURS, row("theirs", [20, 20.2, 19.8], peer="theirs"))
+    assert verdicts(old, new) == {"ours": "same", "ours, against theirs": "same"}
+
+
+def test_a_halved_reference_is_slower_whatever_the_versions_of_keisei_and_of_peers() -> None:
+    old = report(OURS, packages={"keisei": "1", "torch": "1", "pgx": "1"})
+    new = report(row("ours", [50, 51, 49]), packages={"keisei": "2", "torch": "1", "jax": "1"})
+    assert verdicts(old, new) == {"ours": "slower"}
+    new.packages["torch"] = "2"
+    assert verdicts(old, new) == {"ours": "unknown"}
+
+
+def test_a_score_that_fell_to_0_is_slower() -> None:
+    old, new = report(row("ours", [50, 60, 50])), report(row("ours", [0, 0, 0]))
+    assert verdicts(old, new) == {"ours": "slower"}
+    assert verdicts(new, old) == {"ours": "faster"}
+    assert verdicts(new, new) == {"ours": "same"}
+    zero = row("policy", [0, 0, 0])
+    assert verdicts(report(zero, row("search", [50, 60, 50])), report(zero, row("search", [0, 0, 0]))) == {
+        "policy": "same",
+        "search": "slower",
+    }
+
+
 def test_fewer_seconds_are_an_improvement_where_lower_is_better() -> None:
     old, new = (
         report(row("ours", [4, 4.1, 3.9]), better="lower"),
@@ -98,7 +134,7 @@ def test_a_regression_exits_with_1_and_names_the_row_first(
     old, new = report(OURS, row("dense", [50, 51, 49])), report(OURS, row("dense", [25, 26, 24]))
     assert run(tmp_path, old, new) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("slower   env: dense: 0.5 → 0.25, -50% (noise ")
+    assert lines[2].startswith("slower   env: dense: 0.5 → 0.25, ×0.50 (noise: ×0.9")
     assert lines[-1] == "1 slower beyond noise, 0 missing, 2 compared"
 
 
@@ -110,7 +146,7 @@ def test_an_improvement_and_a_missing_row_exit_with_0_and_are_named(
     assert run(tmp_path, old, new) == 0
     out = capsys.readouterr().out
     assert "missing  env: gone (the row is not in the new file)" in out
-    assert "faster   env: dense: 0.5 → 0.75, +50%" in out
+    assert "faster   env: dense: 0.5 → 0.75, ×1.50" in out
 
 
 def test_another_machine_is_said_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,6 +204,11 @@ def test_the_page_gets_the_tables_of_all_runs_and_keeps_its_text(tmp_path: Path)
     assert "| **ours** | 20 | reference | 10–30 |" in text
     assert len(list((tmp_path / "performance").iterdir())) == 3
     assert (tmp_path / "performance.png").stat().st_size > 1000
+
+
+def test_the_plot_shows_the_medians_of_the_runs() -> None:
+    runs = [report(row("ours", [value]), row("theirs", [1], peer="p")) for value in (10, 20, 60)]
+    assert ratio_plot.bars(runs) == [("env", "theirs", 20)]
 
 
 def test_a_busy_machine_and_an_interrupted_run_are_said() -> None:
