@@ -139,13 +139,10 @@ def _collector(scale: Scale, actor: Any, workers: int, share: int = 1) -> Any:
     return MultiSyncCollector(make, actor, frames_per_batch=moves, total_frames=-1, cat_results=0)
 
 
-def batches(scale: Scale, workers: int, stack: ExitStack) -> Iterator[float]:
-    """Collect for ever and yield the number of moves of each batch; the weights are sent every time.
-
-    Every worker has 64 games and an epoch's moves, as ours in bench/collect.py.
-    """
+def batches(scale: Scale, workers: int, stack: ExitStack, share: int = 1) -> Iterator[float]:
+    """Collect for ever and yield the number of moves of each batch; the weights are sent every time."""
     _, player, _ = _actor_and_critic(scale)
-    collector = _collector(scale, player, workers, max(1, workers))
+    collector = _collector(scale, player, workers, share)
     stack.callback(collector.shutdown)
     for batch in collector:
         yield float(batch.numel())
@@ -154,8 +151,11 @@ def batches(scale: Scale, workers: int, stack: ExitStack) -> Iterator[float]:
 
 
 def open_collecting(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
-    """Return a turn that collects a batch; 0 workers is this process alone."""
-    collected = batches(scale, workers, stack)
+    """Return a turn that collects a batch; 0 workers is this process alone.
+
+    Every worker has 64 games and an epoch's moves, as ours in bench/collect.py.
+    """
+    collected = batches(scale, workers, stack, max(1, workers))
 
     def play() -> float:
         torch.set_num_threads(scale.workers)
