@@ -65,6 +65,9 @@ def profile(
     Python's only. docs/profiling.md explains the report.
     """
     settings = load_config(config, overrides or [])
+    for name, _, value in (override.partition("=") for override in overrides or []):
+        if name == "training.total_timesteps":
+            raise typer.BadParameter(f"{name} does not apply to a profile; use --timesteps {value}")
     if pid is not None and (overrides or config or mode or workers or timesteps or evaluation or kernels):
         raise typer.BadParameter("--pid looks at a training as it is; it takes --seconds, --out, --against")
     if pid is None and seconds is not None:
@@ -77,8 +80,12 @@ def profile(
         profiling.attach(pid, seconds or 20, folder, against=against, command=command)
     else:
         short = profiling.settings_for(settings, mode, workers, timesteps, evaluation=evaluation)
-        profiling.profile(
-            short, folder, evaluation=evaluation, kernels=kernels, against=against, command=command
-        )
+        try:
+            profiling.profile(
+                short, folder, evaluation=evaluation, kernels=kernels, against=against, command=command
+            )
+        except profiling.TrainingFailedError as error:  # exits as train does
+            print(f"keisei: {error}", file=sys.stderr)
+            raise typer.Exit(1) from error
     print((folder / "report.md").read_text(encoding="utf-8").split("\n## ")[0].rstrip())
     print(f"\n{folder / 'report.md'}")

@@ -29,13 +29,12 @@ def look_at(
 ) -> tuple[Profile, dict[str, Stacks]]:
     """Watch the training with this learner for some seconds; return its profile and stacks by process.
 
-    Counted are updates that began and ended meanwhile. folder: a new one, for py-spy.
+    Counted are updates that began and ended meanwhile. folder: for py-spy's file.
     """
     run = run_trained_by(pid)
     names = process_tree(pid).names()
     rows_before = len(read_metrics(run / "metrics.jsonl"))
     config = load_config(run / "config.yaml")
-    folder.mkdir(parents=True)
     before = {process: cpu_seconds(process) for process in names}
     tell(f"watching {run} (process {pid} and {len(names) - 1} workers) for {seconds:g} s")
     began = time.perf_counter()

@@ -5,8 +5,9 @@ cost next to nothing, then stacks, then functions. The report says how much slow
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,12 @@ from keisei.profiling.measurements import (
 )
 from keisei.profiling.passes import Recorded, functions_of, merged, notes_of, run_pass
 from keisei.profiling.stacks import is_py_spy_allowed, py_spy, write_stacks
+from keisei.runs.checkpoint import CheckpointError
 from keisei.runs.run_directory import RunDirectory
 from keisei.training.parallel.parallel_manager import say
+from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import number_of_workers, resolved
+from keisei.training.training_loop_manager import SAVED_FIRST
 
 UPDATES = 10  # of a profile, unless the moves are given
 REPORT_FILES = {
@@ -44,6 +48,10 @@ REPORT_FILES = {
     "functions/merged.prof": "cProfile of all processes, for snakeviz; beside it one of each process",
     "kernels/learner.kernels.txt": "torch's kernels; beside it a trace for a browser's trace viewer",
 }
+
+
+class TrainingFailedError(Exception):
+    """The training that was profiled failed, by no mistake of the user; the message says why."""
 
 
 def settings_for(
@@ -59,8 +67,9 @@ def settings_for(
         if mode == "serial":
             raise ProfileError(f"--workers {workers} needs --mode parallel; serial has no workers")
         training["parallel"] |= {"enabled": True, "num_workers": workers}
-    run |= {"console": "off", "loggers": [], "checkpoint_every": 0}
+    run |= {"console": "off", "loggers": []}
     if not evaluation:
+        run["checkpoint_every"] = 0
         data["evaluation"] |= {"every": 0, "final_games": 0}
     return AppConfig.model_validate(data)
 
@@ -77,12 +86,20 @@ def profile(
     """Train as the config says, measure it, and write the report to the new folder `out`."""
     earlier = None if against is None else read_profile(against)
     config = resolved(config, choose_device(config.run.device))
-    _refuse_existing(out)
-    out.mkdir(parents=True)
     native = is_py_spy_allowed()
     origin = origin_of(command)
     plan: list[Instrument] = ["phases", "native_stacks" if native else "python_stacks", "functions"]
     plan += ["kernels"] if kernels else []
+    with _new_folder(out):
+        found = _trained(config, plan, out, evaluation=evaluation, command=command)
+        measured = _profile_of(config, found, out, origin, native=native)
+        return _written(measured, merged(found[plan[1]].stacks), out, earlier)
+
+
+def _trained(
+    config: AppConfig, plan: Sequence[Instrument], out: Path, *, evaluation: bool, command: Sequence[str]
+) -> dict[Instrument, Recorded]:
+    """Train once for each instrument; TrainingFailedError where `keisei train` would exit with code 1."""
     found: dict[Instrument, Recorded] = {}
     for number, instrument in enumerate(plan, start=1):
         label = f"pass {number} of {len(plan)}, {instrument.replace('_', ' ')}"
@@ -100,10 +117,11 @@ def profile(
                     numerics=found["phases"].numerics if found else None,
                     tell=lambda text, label=label: say(f"{label}: {text}"),  # type: ignore[misc]
                 )
-            except NotFiniteError as error:
-                raise ProfileError(f"the training failed: {error}") from error
-    measured = _profile_of(config, found, out, origin, native=native)
-    return _written(measured, merged(found[plan[1]].stacks), out, earlier)
+            except (NotFiniteError, CheckpointError, *SAVED_FIRST) as error:
+                if isinstance(error, WorkerError):
+                    traceback.print_exception(error)  # with the worker's own
+                raise TrainingFailedError(f"{label}: {error}; nothing is kept") from error
+    return found
 
 
 def attach(
@@ -116,18 +134,26 @@ def attach(
 ) -> Profile:
     """Look at a running training and write the report to the new folder `out`."""
     earlier = None if against is None else read_profile(against)
-    _refuse_existing(out)
-    try:
+    with _new_folder(out):
         found, stacks = look_at(pid, seconds, out, command=command, tell=say)
-    except ProfileError:
-        shutil.rmtree(out, ignore_errors=True)
-        raise
-    return _written(found, merged(stacks), out, earlier)
+        return _written(found, merged(stacks), out, earlier)
 
 
-def _refuse_existing(out: Path) -> None:
+@contextmanager
+def _new_folder(out: Path) -> Iterator[None]:
+    """Make a folder, and remove it again, with the parents it needed, if anything fails inside."""
     if out.exists():
         raise ProfileError(f"{out} exists already; give a new folder with --out")
+    made = [parent for parent in out.parents if not parent.exists()]
+    out.mkdir(parents=True)
+    try:
+        yield
+    except BaseException:  # Ctrl-C too
+        shutil.rmtree(out, ignore_errors=True)
+        with suppress(OSError):  # somebody else uses it by now
+            for parent in made:
+                parent.rmdir()
+        raise
 
 
 def _serial(config: AppConfig) -> AppConfig:

@@ -10,15 +10,21 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keisei.cli import main
 from keisei.config.files import load_config
+from keisei.core.ppo_agent import NotFiniteError
 from keisei.profiling.attach import look_at
 from keisei.profiling.measurements import Profile, ProfileError, read_profile
 from keisei.profiling.passes import run_pass
 from keisei.profiling.profile import settings_for
 from keisei.profiling.stacks import is_py_spy_allowed
+from keisei.runs.checkpoint import CheckpointError
+from keisei.training.parallel.communication import Failure
+from keisei.training.parallel.supervisor import WorkerError
 
 ROOT = Path(__file__).parents[2]
 KEISEI = str(Path(sys.executable).with_name("keisei"))
@@ -154,7 +160,7 @@ def test_evaluation_is_played_only_if_asked_for(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert "evaluation" in read_profile(tmp_path / "p").timeline
+    assert {"evaluation", "checkpoint"} <= set(read_profile(tmp_path / "p").timeline)
     assert (tmp_path / "p" / "run" / "checkpoints").is_dir()
 
 
@@ -229,6 +235,10 @@ def test_updates_from_before_the_look_are_not_counted(
         (["--workers", "0"], "--workers"),
         (["--mode", "both"], "--mode"),
         (["model.chanels=3"], "model.chanels"),
+        (
+            ["training.total_timesteps=8192"],
+            "training.total_timesteps does not apply to a profile; use --timesteps 8192",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -238,6 +248,66 @@ def test_a_mistake_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: lis
     assert done.stderr.startswith("keisei: ")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+MINIBATCH: Any = None
+WORKER_FAILS = WorkerError(Failure("ValueError: no board", "Traceback of the worker"))
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (NotFiniteError("loss/total nan", MINIBATCH), ["loss/total nan"]),
+        (OSError(28, "No space left on device"), ["[Errno 28] No space left on device"]),
+        (CheckpointError("checkpoint 512 is damaged"), ["checkpoint 512 is damaged"]),
+        (WORKER_FAILS, ["workers fail on startup: ValueError: no board", "Traceback of the worker"]),
+    ],
+)
+def test_a_training_that_fails_exits_as_train_does_and_leaves_nothing(
+    error: Exception,
+    lines: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: object, __: object, folder: Path, **___: object) -> None:
+        folder.mkdir()
+        raise error
+
+    monkeypatch.setattr("keisei.profiling.profile.run_pass", fail)
+    monkeypatch.setattr("sys.argv", ["keisei", "profile", *MOVES, "--out", str(tmp_path / "new" / "out")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1] == f"keisei: pass 1 of 3, phases: {lines[0]}; nothing is kept"
+    assert all(line in said for line in lines)
+    assert ("Traceback" in said) == isinstance(error, WorkerError)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_after_ctrl_c_the_same_command_can_be_given_again(tmp_path: Path) -> None:
+    command = [KEISEI, "profile", "--config", "tiny", "--timesteps", "1000000", "--out", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "pass 1 of 3, phases: 1,000,000 moves\n"
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "out" / "phases").is_dir():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    done = run(KEISEI, "profile", *MOVES, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "keisei: out exists already; give a new folder with --out\n"
+    assert (tmp_path / "out" / "mine").exists()
 
 
 @pytest.mark.parallel
