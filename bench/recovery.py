@@ -8,6 +8,7 @@ outside (bench/kill_a_worker.py).
 import functools
 import os
 import signal
+import time
 from contextlib import ExitStack
 from dataclasses import fields
 
@@ -47,7 +48,10 @@ def _collect(scale: Scale, kill: bool) -> tuple[Turn, list[Segment]]:
         quarter = manager.account().generated + moves // 4
 
         def kill_one() -> None:
-            if kill and not killed and manager.account().generated >= quarter:
+            if kill and not killed:
+                end = time.monotonic() + 60
+                while manager.account().generated < quarter and time.monotonic() < end:
+                    time.sleep(0.0005)  # before_wait is called too rarely for a collection this short
                 pid = manager.workers[0].pid
                 assert pid is not None
                 os.kill(pid, signal.SIGKILL)
