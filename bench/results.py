@@ -11,6 +11,7 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +34,11 @@ class BadResultError(ValueError):
 
 @dataclass
 class Report:
-    """One run of the benchmark: where, with what, and what came out."""
+    """One run of the benchmark: where, with what, and what came out.
+
+    others: cores that other programs used just before. The load averages cannot tell: they include a
+    benchmark that has just ended.
+    """
 
     command: str
     date: str
@@ -43,6 +48,7 @@ class Report:
     packages: dict[str, str]
     settings: dict[str, Any]
     load_start: list[float]
+    others: float = 0.0
     load_end: list[float] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # peers that are not installed, with how to install them
     complete: bool = False
@@ -61,6 +67,7 @@ def new_report(command: str, settings: dict[str, Any]) -> Report:
         packages=versions(),
         settings=settings,
         load_start=load(),
+        others=cores_in_use(),
     )
 
 
@@ -88,6 +95,23 @@ def versions() -> dict[str, str]:
 def load() -> list[float]:
     """Return the load averages over 1, 5 and 15 minutes."""
     return [round(value, 2) for value in os.getloadavg()]
+
+
+def cores_in_use(seconds: float = 0.5) -> float:
+    """Watch the machine, without using it, and return how many cores are busy; 0 where nobody counts."""
+    before = _busy_seconds()
+    time.sleep(seconds)
+    return round((_busy_seconds() - before) / seconds, 2)
+
+
+def _busy_seconds() -> float:
+    """Return the time that all cores together have been busy since the machine started."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="utf-8").split()[1:9]
+    except OSError:  # not Linux
+        return 0.0
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def fairy_stockfish_path() -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contest import Result, Row, ratios
 from results import Report
 
+BUSY_CORES = 0.2  # used by other programs
+
 
 def number(value: float) -> str:
     """Return a figure with three significant digits and thousands separators."""
@@ -17,10 +19,10 @@ def number(value: float) -> str:
 
 def head_to_head(row: Row, reference: Row, better: str) -> float | None:
     """Return how many times as good the reference is as the row: the median over the rounds."""
-    found = [ratio for ratio in ratios(row, reference) if ratio > 0]
-    if not found:
+    found = ratios(row, reference)
+    median = statistics.median(found) if found else 0.0
+    if median == 0 or reference.median == 0:  # nothing is so many times as good as no score
         return None
-    median = statistics.median(found)
     return 1 / median if better == "higher" else median
 
 
@@ -159,7 +161,7 @@ def conditions(reports: Sequence[Report]) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in first.settings.items() if value is not None)
     machine = first.machine
     unfinished = not all(one.complete for one in reports)
-    busy = any(one.load_start[0] > int(machine["cores"]) / 2 for one in reports)
+    busy = any(one.others > BUSY_CORES for one in reports)
     return "\n".join(
         [
             f"- command: `{first.command}`, {'; '.join(one.date for one in reports)}",

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import compare
 import performance_page
 import pytest
 import ratio_plot
+import results
 import tables
 from contest import Result, Row, Turn
 from results import Report, read, write
@@ -212,7 +215,7 @@ def test_the_plot_shows_the_medians_of_the_runs() -> None:
 
 
 def test_a_busy_machine_and_an_interrupted_run_are_said() -> None:
-    quiet, busy = report(OURS), dataclasses.replace(report(OURS), load_start=[3.0, 0.0, 0.0], complete=False)
+    quiet, busy = report(OURS), dataclasses.replace(report(OURS), others=1.0, complete=False)
     assert "busy machine" not in tables.conditions([quiet])
     assert "interrupted" not in tables.conditions([quiet])
     assert "busy machine" in tables.conditions([quiet, busy])
@@ -225,3 +228,12 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path, capsys: pytest.Cap
     assert performance_page.main([str(tmp_path), "--docs", str(tmp_path)]) == 2
     assert "expected a line" in capsys.readouterr().err
     assert (tmp_path / "performance.md").read_text(encoding="utf-8") == "text\n"
+
+
+def test_a_busy_core_is_seen_before_the_first_contest() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            while results.cores_in_use(0.2) < 0.5:  # until it has started
+                assert other.poll() is None
+        finally:
+            other.kill()

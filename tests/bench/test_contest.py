@@ -251,3 +251,13 @@ def test_an_unknown_run_is_one_line_and_exit_code_2_before_anything_is_measured(
     assert done.returncode == 2
     assert "--run: no checkpoint at typo" in done.stderr.splitlines()[-1]
     assert "set up" not in done.stderr
+
+
+def test_a_reference_without_a_score_is_not_so_many_times_as_good_as_anything() -> None:
+    policy, search = (
+        Row("policy", turns=[Turn(v, 1, 1) for v in (0, 0, 10)]),
+        Row("search", turns=[Turn(20, 1, 1)] * 3),
+    )
+    assert tables.head_to_head(search, policy, "higher") is None
+    assert tables.head_to_head(policy, search, "higher") is None
+    assert tables.head_to_head(search, Row("other", turns=[Turn(10, 1, 1)] * 3), "higher") == 0.5
