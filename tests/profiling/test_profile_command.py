@@ -29,6 +29,7 @@ from keisei.training.parallel.supervisor import WorkerError
 ROOT = Path(__file__).parents[2]
 KEISEI = str(Path(sys.executable).with_name("keisei"))
 MOVES = ["--config", "tiny", "--timesteps", "2048"]
+MORE_MOVES = ["--config", "tiny", "--timesteps", "8192"]  # long enough to meet each worker at work
 
 
 def run(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -39,11 +40,12 @@ def run(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the profile of a training with two workers in `two`."""
     folder = tmp_path_factory.mktemp("profiles")
-    done = run(KEISEI, "profile", *MOVES, "--mode", "parallel", "--workers", "2", "--out", "two", cwd=folder)
+    parallel = ["--mode", "parallel", "--workers", "2", "--out", "two"]
+    done = run(KEISEI, "profile", *MORE_MOVES, *parallel, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# Where the time goes: parallel, 2 workers, ")
     assert done.stdout.endswith(f"\n{Path('two') / 'report.md'}\n")
-    assert "pass 3 of 3, functions: 2,048 moves" in done.stderr
+    assert "pass 3 of 3, functions: 8,192 moves" in done.stderr
     return folder
 
 
@@ -68,7 +70,7 @@ def test_every_process_has_its_phases_in_wall_and_cpu_seconds(two: Profile) -> N
 
 @pytest.mark.parallel
 def test_phases_add_up_to_the_measured_time_which_leaves_out_the_first_update(two: Profile) -> None:
-    assert (two.moves, two.updates, two.skipped) == (1536, 3, 1)
+    assert (two.moves, two.updates, two.skipped) == (7680, 15, 1)
     assert sum(two.processes[0].wall.values()) == pytest.approx(two.seconds, rel=1e-3)
     assert sum(two.timeline.values()) == pytest.approx(two.seconds, rel=1e-3)
     assert "evaluation" not in two.timeline
@@ -86,9 +88,9 @@ def test_functions_of_every_process_and_of_all_are_there_for_snakeviz(folder: Pa
         rows = stats[name].stats.items()  # type: ignore[attr-defined]
         return sum(row[1] for (_, _, found), row in rows if found == function)
 
-    assert calls("learner", "perform_ppo_update") == calls("merged", "perform_ppo_update") == 4
+    assert calls("learner", "perform_ppo_update") == calls("merged", "perform_ppo_update") == 16
     assert calls("learner", "rollout") == 0
-    assert calls("merged", "rollout") == calls("worker_000", "rollout") + calls("worker_001", "rollout") == 8
+    assert calls("merged", "rollout") == calls("worker_000", "rollout") + calls("worker_001", "rollout") == 32
     assert two.functions.keys() == {"learner", "workers together"}
     stacks = "native_stacks" if is_py_spy_allowed() else "python_stacks"
     assert two.speeds.keys() == {"phases", "functions", stacks}
@@ -288,7 +290,14 @@ def test_a_training_that_fails_exits_as_train_does_and_leaves_nothing(
 
 def test_after_ctrl_c_the_same_command_can_be_given_again(tmp_path: Path) -> None:
     command = [KEISEI, "profile", "--config", "tiny", "--timesteps", "1000000", "--out", "out"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell may have set Ctrl-C to be ignored; a terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "pass 1 of 3, phases: 1,000,000 moves\n"
         deadline = time.monotonic() + 60
