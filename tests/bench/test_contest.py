@@ -20,6 +20,7 @@ from contest import (
     TakeTurn,
     Turn,
     empty_result,
+    measured,
     ratios,
     run_contest,
 )
@@ -261,3 +262,22 @@ def test_a_reference_without_a_score_is_not_so_many_times_as_good_as_anything() 
     assert tables.head_to_head(search, policy, "higher") is None
     assert tables.head_to_head(policy, search, "higher") is None
     assert tables.head_to_head(search, Row("other", turns=[Turn(10, 1, 1)] * 3), "higher") == 0.5
+
+
+def test_a_turn_lasts_as_long_as_other_clocks_say() -> None:
+    def work() -> float:
+        time.sleep(0.05)
+        return 10.0
+
+    wall, cpu = time.monotonic(), time.process_time()
+    turn = measured(work)
+    assert 0.05 < turn.wall_seconds <= time.monotonic() - wall
+    assert turn.cpu_seconds is not None
+    # Something that earlier tests have started may still be ending.
+    assert turn.cpu_seconds <= time.process_time() - cpu + 0.5
+    assert turn.value == 10 / turn.wall_seconds
+
+
+def test_a_contest_without_peers_has_no_place() -> None:
+    rows = [Row("ours", turns=[Turn(10, 1, 1)]), Row("ours too", turns=[Turn(20, 1, 1)])]
+    assert tables.place([Result("k", "t", "u", "higher", rows)]) == ""
