@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Protocol
@@ -78,27 +79,25 @@ class GymnasiumAsync:
         self._envs.close(terminate=True)
 
 
-class PufferEmulated:
-    """PufferLib's Multiprocessing backend with ShogiEnv behind its emulation layer."""
+class _Puffer(ABC):
+    """PufferLib's Multiprocessing backend."""
 
-    shows_the_end = True
+    shows_the_end: bool
 
-    def __init__(self, count: int, workers: int) -> None:
+    def __init__(self, count: int, make_env: Callable[..., Any], envs: int, workers: int) -> None:
         vector = importlib.import_module("pufferlib.vector")
-        emulation = importlib.import_module("pufferlib.emulation")
         self.count = count
         self._envs = vector.make(
-            functools.partial(emulation.GymnasiumPufferEnv, env_creator=MaskedShogi),
-            num_envs=count,
+            make_env,
+            num_envs=envs,
             num_workers=workers,
             backend=vector.Multiprocessing,
             overwork=True,  # it counts physical cores only
         )
-        self._layout = self._envs.driver_env.obs_dtype
 
+    @abstractmethod
     def _split(self, flat: Any) -> tuple[Planes, Mask]:
-        seen = np.ascontiguousarray(flat).view(self._layout).reshape(self.count)
-        return seen["planes"], seen["mask"]
+        """Return the planes and the masks in an observation of all games."""
 
     def reset(self) -> tuple[Planes, Mask]:
         """Begin the games."""
@@ -112,6 +111,22 @@ class PufferEmulated:
     def close(self) -> None:
         """End the processes."""
         self._envs.close()
+
+
+class PufferEmulated(_Puffer):
+    """PufferLib with ShogiEnv behind its emulation layer."""
+
+    shows_the_end = True
+
+    def __init__(self, count: int, workers: int) -> None:
+        emulation = importlib.import_module("pufferlib.emulation")
+        make_env = functools.partial(emulation.GymnasiumPufferEnv, env_creator=MaskedShogi)
+        super().__init__(count, make_env, count, workers)
+        self._layout = self._envs.driver_env.obs_dtype
+
+    def _split(self, flat: Any) -> tuple[Planes, Mask]:
+        seen = np.ascontiguousarray(flat).view(self._layout).reshape(self.count)
+        return seen["planes"], seen["mask"]
 
 
 def _native_puffer_env(games: int, buf: Any = None, seed: int = 0) -> Any:
@@ -154,39 +169,18 @@ def _native_puffer_env(games: int, buf: Any = None, seed: int = 0) -> Any:
     return Games()
 
 
-class PufferNative:
+class PufferNative(_Puffer):
     """PufferLib at its best: its own kind of environment, over our vector of games, in processes."""
 
     shows_the_end = False
 
     def __init__(self, count: int, workers: int) -> None:
-        vector = importlib.import_module("pufferlib.vector")
-        self.count = count
-        self._envs = vector.make(
-            functools.partial(_native_puffer_env, count // workers),
-            num_envs=workers,
-            num_workers=workers,
-            backend=vector.Multiprocessing,
-            overwork=True,
-        )
+        super().__init__(count, functools.partial(_native_puffer_env, count // workers), workers, workers)
 
     def _split(self, flat: Any) -> tuple[Planes, Mask]:
         border = PLANES * 81 * 4
         planes = np.ascontiguousarray(flat[:, :border]).view(np.float32).reshape(self.count, PLANES, 9, 9)
         return planes, flat[:, border:]
-
-    def reset(self) -> tuple[Planes, Mask]:
-        """Begin the games."""
-        return self._split(self._envs.reset(seed=1)[0])
-
-    def step(self, actions: npt.NDArray[np.int64]) -> Stepped:
-        """Play a move in each."""
-        flat, rewards, ended, _, _ = self._envs.step(actions.astype(np.int32))
-        return *self._split(flat), rewards, ended
-
-    def close(self) -> None:
-        """End the processes."""
-        self._envs.close()
 
 
 class Subprocesses:
