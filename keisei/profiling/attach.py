@@ -89,7 +89,7 @@ def look_at(
 
 
 def run_trained_by(pid: int) -> Path:
-    """Return the directory of the run that a process trains: it has the run's metrics open."""
+    """Return the directory of the run that a process trains: it has the run's metrics and lock open."""
     if not command_line(pid):
         raise ProfileError(f"there is no process {pid}; pgrep -f 'keisei train' finds trainings")
     files = set()
@@ -99,10 +99,8 @@ def run_trained_by(pid: int) -> Path:
                 files.add(os.readlink(path))
     except PermissionError as error:
         raise ProfileError(f"process {pid} belongs to another user") from error
-    runs = [Path(file).parent for file in sorted(files) if file.endswith("/metrics.jsonl")]
-    runs = [
-        run for run in runs if str(run / LOCK) in files
-    ]  # others may read the metrics; the learner has the lock
+    open_runs = [Path(file).parent for file in sorted(files) if file.endswith("/metrics.jsonl")]
+    runs = [run for run in open_runs if str(run / LOCK) in files]  # others may read the metrics
     if not runs:
         raise ProfileError(
             f"process {pid} is not a training: it holds no run's lock; expected the learner's process id"

@@ -6,7 +6,7 @@ cost next to nothing, then stacks, then functions. The report says how much slow
 
 import shutil
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -196,7 +196,7 @@ def _profile_of(
         processes=processes,
         memory=first.memory,
         functions=functions_of(out / "functions"),
-        speeds={name: moves / seconds for name, (moves, seconds, _) in _all_measured(found)},
+        speeds={name: _speed(recorded) for name, recorded in found.items() if name != "kernels"},
         notes=notes,
         settings=config.model_dump(mode="json"),
         provenance=origin,
@@ -204,10 +204,10 @@ def _profile_of(
     )
 
 
-def _all_measured(
-    found: Mapping[Instrument, Recorded],
-) -> list[tuple[str, tuple[int, float, list[ProcessTimes]]]]:
-    return [(name, _measured(recorded)) for name, recorded in found.items() if name != "kernels"]
+def _speed(recorded: Recorded) -> float:
+    """Return the moves per second of the measured part of a pass."""
+    moves, seconds, _ = _measured(recorded)
+    return moves / seconds
 
 
 def _measured(recorded: Recorded) -> tuple[int, float, list[ProcessTimes]]:
