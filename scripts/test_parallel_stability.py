@@ -61,10 +61,6 @@ SAMPLE_SECONDS = 0.5
 LEAST_UPDATES = 30  # enough to see growth, even on a busy machine
 GROWTH_BYTES = 24e6  # allowed rise of a line through the samples; normal fluctuation is smaller
 
-# Far beyond the default of 5 restarts in 10 minutes, after which a worker is given up: here faults are
-# injected all the time, and all workers must stay.
-SUPERVISION = Supervision(restarts=1_000_000)
-
 SIGNALS = {
     "kill": signal.SIGKILL,
     "segfault": signal.SIGSEGV,
@@ -492,7 +488,8 @@ class Soak:
             self.config,
             self.agent,
             notice=lambda _line: None,
-            supervision=SUPERVISION,
+            # No worker is given up for the faults; one that cannot even start is.
+            supervision=Supervision(restarts=len(self.schedule) + Supervision().restarts),
             worker=FaultyWorker,
             worker_arguments=(str(self.began_file),),
         )
@@ -562,7 +559,7 @@ class Soak:
         self.resources.look(workers)
         self.account = manager.account()
         if manager.get_statistics()["is_serial"]:
-            raise Breach("serial", "no worker is left, although restarts are unlimited")
+            raise Breach("serial", "no worker is left; they died more often than they were hit")
         waited = time.monotonic() - self._collected_at
         if waited > self.options.patience * STALL_SECONDS:
             raise Breach("stall", f"no experience for {waited:.1f} s: {self.account}")
