@@ -14,6 +14,7 @@ MAX_LEGAL_ACTIONS: int
 
 _Bool = npt.NDArray[np.bool_]
 _Float = npt.NDArray[np.float32]
+_Double = npt.NDArray[np.float64]
 _Int = npt.NDArray[np.int32]
 _Bytes = npt.NDArray[np.uint8]
 
@@ -166,3 +167,50 @@ class SearchTrees:
 def find_mate(
     game: Game, max_nodes: int, seconds: float | None, should_stop: Callable[[], object] | None = None
 ) -> tuple[str, list[Move]]: ...
+
+class Tower:
+    def __init__(
+        self,
+        *,
+        blocks: int,
+        channels: int,
+        groups: int,
+        excitation: int,
+        value_hidden: int,
+        linear_head: bool,
+        kernels: str,
+        threads: int,
+    ) -> None: ...
+    def _load(self, weights: _Float, learning: bool) -> None: ...
+    def _evaluate(
+        self, planes: _Float, offsets: _Int, moves: _Int, logits: _Float, values: _Float, kept: _Float | None
+    ) -> None: ...
+    def _gradients(
+        self,
+        planes: _Float,
+        offsets: _Int,
+        moves: _Int,
+        kept: _Float,
+        d_logits: _Float,
+        d_values: _Float,
+        d_weights: _Float,
+    ) -> None: ...
+    def _memory_of(self, positions: int) -> int: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def kernels(self) -> str: ...
+
+def tower_kernels() -> list[str]: ...
+def move_probabilities(offsets: _Int, logits: _Float, kernels: str, out: _Float) -> None: ...
+def choose_moves(
+    offsets: _Int,
+    logits: _Float,
+    chances: _Double,
+    temperature: float,
+    kernels: str,
+    columns: _Int,
+    log_probs: _Float,
+) -> None: ...

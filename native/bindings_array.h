@@ -10,6 +10,7 @@ namespace keisei {
 
 template <class T> struct Element;
 template <> struct Element<float> { static constexpr const char *name = "float32", *format = "f"; };
+template <> struct Element<double> { static constexpr const char *name = "float64", *format = "d"; };
 template <> struct Element<int32_t> { static constexpr const char *name = "int32", *format = "i"; };
 template <> struct Element<uint8_t> { static constexpr const char *name = "uint8", *format = "B"; };
 template <> struct Element<bool> { static constexpr const char *name = "bool", *format = "?"; };
