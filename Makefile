@@ -6,8 +6,8 @@ VENV ?= .venv
 SOURCES := $(wildcard native/*.cpp native/*.h) CMakeLists.txt pyproject.toml constraints.txt
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 ENGINE_TEST_NEEDS := pytest pytest-timeout pytest-xdist hypothesis rsshogi
-ENGINE_NEEDS := numpy pydantic PyYAML $(ENGINE_TEST_NEEDS)
-ENGINE_TESTS := tests/shogi tests/search tests/core/test_policy_output_mapper.py
+ENGINE_NEEDS := numpy pydantic PyYAML safetensors $(ENGINE_TEST_NEEDS)
+ENGINE_TESTS := tests/shogi tests/search tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py
 FUZZ_SECONDS ?= 180
 FUZZ_SEED ?= 1
 SOAK_SECONDS ?= 3600
@@ -115,6 +115,10 @@ test-engine: tools  ## tests of the rules without torch, on the Python given by 
 	$(call INSTALL,$(ENGINE_VENV)) .
 	$(ENGINE_VENV)/bin/pytest -n 2 --dist loadfile $(ENGINE_TESTS)
 
+# Tests of native code that need no torch, besides tests/shogi and tests/search.
+OTHER_NATIVE_TESTS := tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py \
+  tests/evaluation/test_search_player.py
+
 # A build with AddressSanitizer and UndefinedBehaviorSanitizer, for sanitize and fuzz. Perft stays shallow there.
 SANITIZED := .venv-sanitized
 RUN_SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
@@ -129,9 +133,9 @@ $(SANITIZED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 
 # Capture via sys, not file descriptors, which would swallow a sanitizer's report. ASan delays freeing memory and reserves
 # terabytes of address space, so two tests cannot run.
-sanitize: $(SANITIZED)/.built  ## tests of the rules under ASan and UBSan
+sanitize: $(SANITIZED)/.built  ## tests of the rules and the network under ASan and UBSan
 	$(RUN_SANITIZED) $(SANITIZED)/bin/pytest --capture=sys -k 'not memory_does_not_grow and not system_does_not_give' tests/shogi tests/search \
-	  tests/core/test_policy_output_mapper.py tests/evaluation/test_search_player.py
+	  $(OTHER_NATIVE_TESTS)
 
 # A build that counts which lines run; needs g++ and its gcov. A line of a template counts once. Branches are shown, not
 # enforced: even without those of exceptions, many belong to destructors and temporaries that no source line shows.
@@ -145,22 +149,23 @@ $(COVERED)/.built: $(SOURCES) $(shell find keisei -name '*.py')
 
 GCOVR = $(COVERED)/bin/gcovr --root . --merge-lines --exclude-throw-branches --gcov-suspicious-hits-threshold 0 \
   --fail-under-line 95 build/native-coverage
-coverage-native: $(COVERED)/.built  ## lines of the rules and their bindings in C++ that tests run; at least 95 %
+coverage-native: $(COVERED)/.built  ## lines of C++ that tests run; at least 95 %
 	find build/native-coverage -name '*.gcda' -delete
 	KEISEI_TEST_NODES=25000000 $(COVERED)/bin/$(PYTEST) tests/shogi tests/search \
-	  tests/core/test_policy_output_mapper.py tests/evaluation/test_search_player.py
+	  $(OTHER_NATIVE_TESTS)
 	$(GCOVR) --txt-metric branch --filter native/
 	$(GCOVR) --filter native/bindings
 	$(GCOVR) --filter native/
 
 # Without Python, which is not built with ThreadSanitizer, and without address randomisation, which it cannot handle.
-RULES := $(filter-out native/bindings%,$(wildcard native/*.cpp))
-build/vector_threads: tests/native/vector_threads.cpp $(RULES) $(wildcard native/*.h)
+PORTABLE := $(filter-out native/bindings% native/tower_avx%,$(wildcard native/*.cpp))
+THREADED := build/vector_threads build/tower_threads
+$(THREADED): build/%: tests/native/%.cpp $(PORTABLE) $(wildcard native/*.h)
 	@mkdir -p build
-	$(CXX) -std=c++20 -O1 -g -fsanitize=thread -pthread -Inative $< $(RULES) -o $@
+	$(CXX) -std=c++20 -O1 -g -fsanitize=thread -pthread -Inative $< $(PORTABLE) -o $@
 
-tsan: build/vector_threads  ## the vector of games under ThreadSanitizer
-	TSAN_OPTIONS=halt_on_error=1 setarch $$(uname -m) -R build/vector_threads
+tsan: $(THREADED)  ## the vector of games and the network under ThreadSanitizer
+	for program in $(THREADED); do TSAN_OPTIONS=halt_on_error=1 setarch $$(uname -m) -R $$program || exit 1; done
 
 fuzz: $(SANITIZED)/.built  ## feed damaged input to the parsers under ASan and UBSan, for FUZZ_SECONDS
 	$(RUN_SANITIZED) $(SANITIZED)/bin/python scripts/fuzz_readers.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

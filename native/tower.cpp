@@ -144,9 +144,11 @@ void Tower::prepare(Conv& conv, const float* weights, bool learning) {
 }
 
 void Tower::evaluate(const TowerInput& input, float* logits, float* values, float* kept) {
-    for_threads(blocks_of(input.positions), [&](int first_block, int end, Workspace& work) {
+    // In half blocks, which leave no row unused either, where whole ones would not be enough for all threads.
+    const int size = blocks_of(input.positions) < threads() ? BLOCK / 2 : BLOCK;
+    for_threads((input.positions + size - 1) / size, [&](int first_block, int end, Workspace& work) {
         for (int block = first_block; block < end; ++block) {
-            const int first = block * BLOCK, n = std::min(BLOCK, input.positions - first);
+            const int first = block * size, n = std::min(size, input.positions - first);
             evaluate_block(input, first, n, kept, work);
             for (int i = 0; i < n; ++i)
                 evaluate_heads(input, first + i, work.x.data() + size_t(i) * board_floats(), logits, values, work);
@@ -230,8 +232,14 @@ void Tower::excite(const Excitation& weights, const float* board, Workspace& wor
     std::fill(squeezed + shape_.excitation, squeezed + weights.row, 0.0f);
     for (int i = 0; i < shape_.channels; ++i) {
         const float sum = k.dot(squeezed, weights_at(weights.excite) + size_t(i) * size_t(weights.row), weights.row);
-        scale[i] = 2 / (1 + std::exp(-sum - weights_at(weights.excite_bias)[i]));
+        scale[i] = sum + weights_at(weights.excite_bias)[i];
     }
+    // 2 / (1 + e^-x), with no exponential of a positive number.
+    float* exponential = work.d_mean();  // not in use yet
+    for (int i = 0; i < c_; ++i) exponential[i] = -std::fabs(scale[i]);
+    k.exponentials(exponential, c_, exponential);
+    for (int i = 0; i < shape_.channels; ++i)
+        scale[i] = 2 * (scale[i] < 0 ? exponential[i] : 1) / (1 + exponential[i]);
 }
 
 void Tower::evaluate_heads(const TowerInput& input, int position, const float* x, float* logits, float* values,
@@ -262,6 +270,14 @@ void Tower::narrow(const float* board, float* features) const {
                 relu(kernels_->dot(board + square * c, weights_at(policy_) + plane * c, c_) + weights_at(policy_bias_)[plane]);
 }
 
+// Not the C library's, whose last bits differ from machine to machine.
+static float hyperbolic_tangent(float x, const TowerKernels& kernels) {
+    alignas(64) float exponential[VECTOR] = {};
+    exponential[0] = -2 * std::fabs(x);
+    kernels.exponentials(exponential, kernels.width, exponential);
+    return std::copysign((1 - exponential[0]) / (1 + exponential[0]), x);
+}
+
 // Leaves the means and maxima of the board, the hidden layer after normalisation and after ReLU, and 1 / its deviation.
 float Tower::value_of(const float* board, Workspace& work) const {
     const TowerKernels& k = *kernels_;
@@ -277,13 +293,14 @@ float Tower::value_of(const float* board, Workspace& work) const {
     }
     const float mean = sum / float(wide);
     for (size_t i = 0; i < wide; ++i) squares += (normal[i] - mean) * (normal[i] - mean);
-    work.inverse_deviation = 1 / std::sqrt(squares / float(wide) + EPSILON);
+    const float variance = squares / float(wide);
+    work.inverse_deviation = 1 / std::sqrt(variance + EPSILON) + 0 * variance;  // NaN rather than 0
     for (size_t i = 0; i < wide; ++i) {
         normal[i] = (normal[i] - mean) * work.inverse_deviation;
         active[i] = relu(normal[i] * weights_at(value_gamma_)[i] + weights_at(value_beta_)[i]);
         out += active[i] * weights_at(out_)[i];
     }
-    return std::tanh(out);
+    return hyperbolic_tangent(out, k);
 }
 
 }  // namespace keisei

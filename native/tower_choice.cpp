@@ -6,7 +6,7 @@ namespace keisei {
 const TowerKernels* usable_kernels(int i) {
     const TowerKernels* found[3] = {};
     int count = 0;
-#if defined(__x86_64__)
+#if defined(KEISEI_X86_KERNELS)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f")) found[count++] = &avx512_kernels();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found[count++] = &avx2_kernels();

@@ -81,7 +81,7 @@ struct TowerKernels {
 static constexpr int panel_columns(int width) { return 2 * width; }
 
 const TowerKernels& portable_kernels();
-#if defined(__x86_64__)
+#if defined(KEISEI_X86_KERNELS)  // by CMakeLists.txt, where it compiles them
 const TowerKernels& avx2_kernels();
 const TowerKernels& avx512_kernels();
 #endif

@@ -7,7 +7,7 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
-#elif defined(__ARM_NEON)
+#elif defined(KEISEI_NEON)
 #include <arm_neon.h>
 #endif
 
@@ -34,7 +34,7 @@ inline Vec fused(Vec a, Vec b, Vec c) {
     return Vec(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
 #elif KEISEI_WIDTH == 8
     return Vec(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
-#elif defined(__ARM_NEON)
+#elif defined(KEISEI_NEON)
     return Vec(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
 #else
     return a * b + c;
@@ -51,7 +51,8 @@ inline Vec all(float x) {
 }
 inline Vec positive(Vec v) { return v < 0.0f ? Vec{} : v; }  // NaN stays NaN, as in torch
 inline Vec larger(Vec a, Vec b) { return a > b ? a : b; }
-inline float root(float x) { return __builtin_sqrtf(x); }
+// 1 / standard deviation. NaN for a variance beyond float32, where 0 would hide that everything is lost.
+inline float inverse_deviation(float variance) { return 1 / __builtin_sqrtf(variance + 1e-5f) + 0 * variance; }
 
 // Winograd's transforms of a line, at the points 0, 1, -1, 2 and infinity (docs/network.md), and their transposes, which
 // carry gradients back. d: a line with a step of s; o: the result with a step of t.
@@ -187,8 +188,12 @@ UNROLL
     });
 }
 
-// As many sums as there are registers for: 16 vector registers, 32 with AVX-512.
-constexpr int ROWS = KEISEI_WIDTH == 16 ? 12 : KEISEI_WIDTH == 8 ? 6 : 4;
+// As many sums as there are registers for: 16 vector registers, 32 with AVX-512 and on ARM.
+#if KEISEI_WIDTH == 16 || defined(__aarch64__)
+constexpr int ROWS = 12;
+#else
+constexpr int ROWS = KEISEI_WIDTH == 8 ? 6 : 4;
+#endif
 constexpr int COLUMNS = KEISEI_WIDTH == 16 ? 8 : 4;
 static_assert(ROW_STEP % ROWS == 0 && W % COLUMNS == 0);
 
@@ -289,7 +294,7 @@ void normalize(const float* x, NormShape shape, const float* gamma, const float*
         return away * away;
     });
     means_of_groups(shape, inverse);
-    for (size_t i = 0; i < channels; ++i) inverse[i] = 1 / root(inverse[i] + 1e-5f);
+    for (size_t i = 0; i < channels; ++i) inverse[i] = inverse_deviation(inverse[i]);
     for_squares(bordered, [=](size_t from, size_t to) {
         for (size_t channel = 0; channel < c; channel += W) {
             const Vec scale = load(gamma + channel) * load(inverse + channel);
@@ -370,7 +375,7 @@ float dot(const float* a, const float* b, int n) {
     return total;
 }
 // By e^x = 2^n · e^r with |r| ≤ ln 2 / 2, and Taylor's series to r^7: an error of less than 2 units in the last place.
-// The same on every machine, unlike the C library's.
+// The same on every machine with these kernels, unlike the C library's.
 void exponentials(const float* from, int n, float* to) {
     for (int i = 0; i < n; i += W) {
         Vec x = load(from + i);
