@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "keisei.envs": {"keisei.shogi"},
     "keisei.search": {"keisei.shogi", "keisei._native"},
     "keisei.config": set(),
-    "keisei.core": {"keisei.shogi", "keisei.config"},
+    "keisei.core": {"keisei.shogi", "keisei.config", "keisei._native"},
     "keisei.runs": {"keisei.shogi", "keisei.config", "keisei.core"},
     "keisei.evaluation.engines": set(),
     "keisei.evaluation.ratings": set(),
@@ -177,8 +177,10 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.shogi.vector, keisei.utils", {"torch", "gymnasium"}),
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
         ("keisei.runs.export", {"torch", "onnx", "onnxruntime"}),
-        ("keisei.usi.main, keisei.usi.play", {"torch"}),
-        ("keisei.evaluation.players.player_specs", {"torch"}),
+        # Whoever plays on a CPU does without torch.
+        ("keisei.usi.main, keisei.usi.play, keisei.usi.thinking", {"torch"}),
+        ("keisei.evaluation, keisei.evaluation.players.player_specs, keisei.runs.load", {"torch"}),
+        ("keisei.training.parallel.self_play_worker", {"torch"}),
         # Play needs no learner.
         ("keisei.training.parallel.self_play_worker", {"keisei.core.ppo_agent"}),
         ("keisei.runs.load, keisei.usi.thinking", {"keisei.core.ppo_agent"}),

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_runs import small_run
 
 from keisei.cli.app import COMMANDS, TRAINING_PACKAGES
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGE = os.environ.get("KEISEI_PACKAGE")
-ENGINE_COMMANDS = {"perft", "show", "convert", "config"}
+ENGINE_COMMANDS = {"perft", "show", "convert", "config", "evaluate", "ladder", "usi", "play"}
 WITH_ARGUMENT = {"plot", "evaluate", "usi", "play", "export"}
 LICENCES = runpy.run_path(str(ROOT / "scripts" / "check_licences.py"))
 AUDIT = runpy.run_path(str(ROOT / "scripts" / "audit_dependencies.py"))
@@ -98,6 +99,23 @@ def test_the_wheel_alone_runs_the_engine(arguments: str, tmp_path: Path) -> None
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+@needs_package
+def test_the_wheel_alone_plays_and_rates(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "first", 512)
+    commands = {"usi first": "readyok", "play first --visits 4": "loading", "evaluate first --games 2": "Elo"}
+    for arguments, says in commands.items():
+        done = subprocess.run(
+            [f"{PACKAGE}/keisei", *arguments.split()],
+            input="isready\nquit\n",
+            cwd=run.parent,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+        assert says in done.stdout
 
 
 @needs_package

@@ -61,7 +61,7 @@ COMMANDS = {
 }
 
 # What the extra `train` adds to the engine.
-TRAINING_PACKAGES = frozenset({"torch", "rich", "safetensors", "tensorboard", "matplotlib"})
+TRAINING_PACKAGES = frozenset({"torch", "rich", "tensorboard", "matplotlib"})
 
 # The base class of typer's errors; its import path differs between versions of typer.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -1,4 +1,4 @@
-"""usi, play: the network as an engine, and as an opponent in the terminal. Both load torch when needed."""
+"""usi, play: the network as an engine, and as an opponent in the terminal."""
 
 from pathlib import Path
 from typing import Annotated

@@ -202,9 +202,9 @@ class RunConfig(Room):
     threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 is one per core")
     numerics: str = Field(
         "auto",
-        pattern=r"^(auto|float32|bfloat16)(\+channels_last)?(\+compile)?$",
-        description="how the network is computed; auto measures precision and layout, auto+compile also "
-        "torch.compile, which takes a minute",
+        pattern=r"^(native(-(avx512|avx2|neon|portable))?|(auto|float32|bfloat16)(\+channels_last)?(\+compile)?)$",
+        description="how the network is computed: native by our own kernels for the CPU, others by torch; "
+        "auto takes the fastest, auto+compile tries torch.compile too, which takes a minute",
     )
     checkpoint_every: Steps = Field(250_000, description="moves between checkpoints; 0: only at the end")
     keep_checkpoints: Count = Field(3, description="keep this many of the latest, and the best")

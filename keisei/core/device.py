@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from keisei.config.config_errors import ConfigError
@@ -11,7 +12,17 @@ from keisei.config.config_errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
+CPU = "cpu"
+
+# What the drivers of NVIDIA, of WSL and of AMD leave.
+_ACCELERATOR_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
+
+
+def may_have_accelerator() -> bool:
+    """Return whether torch may find a GPU here; if not, nobody need load torch to know."""
+    return sys.platform == "darwin" or any(map(os.path.exists, _ACCELERATOR_FILES))
 
 
 def choose_device(name: str) -> torch.device:

@@ -66,11 +66,11 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     return shapes | {"value.out.weight": (1, hidden), "value.out.bias": (1,)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Evaluated:
     """Logits of the legal moves [M], in the order of positions.actions, and values [N].
 
-    kept: what gradients need of this evaluation; empty if it was not kept.
+    kept: what gradients need of this evaluation, once; empty if it was not kept.
     """
 
     logits: Floats
@@ -79,7 +79,7 @@ class Evaluated:
 
 
 class NativeTower:
-    """An ActorCriticResTower without torch. kernels: one of tower_kernels(), the best if not given."""
+    """An ActorCriticResTower without torch. kernels: one of usable_kernels(), the best if not given."""
 
     def __init__(self, config: ModelConfig, *, kernels: str = "", threads: int = 1) -> None:
         self.shapes = weight_shapes(config)
@@ -87,19 +87,25 @@ class NativeTower:
         self._move_of_action = (
             ACTION_LABELS.astype(np.int32) if labels else np.arange(ACTIONS, dtype=np.int32)
         )
-        self._tower = Tower(
+        self._config = config
+        self._tower = self._made(kernels or best_kernels(), threads)
+        self._flat = np.zeros(self._tower.parameters, np.float32)
+        self._spare = np.empty(0, np.float32)  # memory of an evaluation whose gradients are known
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
+        self._slices = dict(zip(self.shapes, (slice(a, b) for a, b in pairwise(ends)), strict=True))
+
+    def _made(self, kernels: str, threads: int) -> Tower:
+        config = self._config
+        return Tower(
             blocks=config.blocks,
             channels=config.channels,
             groups=config.norm_groups,
             excitation=excitation_width(config),
             value_hidden=config.value_hidden,
-            linear_head=not labels,
-            kernels=kernels or best_kernels(),
+            linear_head=config.policy_head == "linear",
+            kernels=kernels,
             threads=threads,
         )
-        self._flat = np.zeros(self._tower.parameters, np.float32)
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
-        self._slices = dict(zip(self.shapes, (slice(a, b) for a, b in pairwise(ends)), strict=True))
 
     @property
     def kernels(self) -> str:
@@ -111,17 +117,17 @@ class NativeTower:
         """The number of weights."""
         return self._tower.parameters
 
-    def load(self, weights: Mapping[str, npt.NDArray[np.floating]], *, learning: bool = False) -> None:
-        """Load weights by name; ValueError if they are of another architecture.
+    def use_threads(self, threads: int) -> None:
+        """Compute with this many threads from now on."""
+        if threads != self._tower.threads:
+            self._tower = self._made(self.kernels, threads)
+            self._tower._load(self._flat, False)
 
-        learning: gradients will be asked for. Otherwise weights that are not finite are a ValueError too; a
-        learner sees that by its loss.
-        """
+    def load(self, weights: Mapping[str, npt.NDArray[np.floating]], *, learning: bool = False) -> None:
+        """Load weights by name; ValueError if of another architecture. learning: for gradients too."""
         check_shapes(self.shapes, {name: array.shape for name, array in weights.items()})
         for name, where in self._slices.items():
             self._flat[where] = weights[name].reshape(-1)
-        if not learning and not np.isfinite(self._flat).all():
-            raise ValueError("the weights are NaN or infinite")
         self._tower._load(self._flat, learning)
 
     def evaluate(self, positions: Positions, *, keep: bool = False) -> Evaluated:
@@ -129,7 +135,7 @@ class NativeTower:
         moves = self._move_of_action[positions.actions]
         logits = np.empty(len(moves), np.float32)
         values = np.empty(len(positions), np.float32)
-        kept = np.empty(self._tower._memory_of(len(positions)) if keep else 0, np.float32)
+        kept = self._memory(len(positions)) if keep else np.empty(0, np.float32)
         self._tower._evaluate(
             positions.planes, positions.offsets, moves, logits, values, kept if keep else None
         )
@@ -140,14 +146,22 @@ class NativeTower:
     ) -> dict[str, Floats]:
         """Return the gradients of all weights by name, given those of the logits [M] and values [N].
 
-        evaluated: what `evaluate` returned for these positions with these weights.
+        evaluated: what `evaluate` returned for these positions with these weights; its memory is used again,
+        so a second call is a ValueError.
         """
         moves = self._move_of_action[positions.actions]
         flat = np.empty(self.parameters, np.float32)
         self._tower._gradients(
             positions.planes, positions.offsets, moves, evaluated.kept, d_logits, d_values, flat
         )
+        self._spare, evaluated.kept = evaluated.kept, np.empty(0, np.float32)
         return {name: flat[where].reshape(self.shapes[name]) for name, where in self._slices.items()}
+
+    def _memory(self, positions: int) -> Floats:
+        """Return an array to keep an evaluation in: the last one if it fits, since new pages take time."""
+        size = self._tower._memory_of(positions)
+        spare, self._spare = self._spare, np.empty(0, np.float32)
+        return spare if spare.size == size else np.empty(size, np.float32)
 
 
 def check_shapes(expected: Mapping[str, tuple[int, ...]], given: Mapping[str, tuple[int, ...]]) -> None:

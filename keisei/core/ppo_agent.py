@@ -6,6 +6,7 @@ the agent's whole state.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +16,12 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from keisei.config.schema import AppConfig
+from keisei.core.evaluator import one_thread
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
+from keisei.core.native_tower import shape_text
+from keisei.core.network_policy import NetworkPolicy
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
-from keisei.core.policy import NetworkPolicy, shape_text
 from keisei.core.schedules import scheduled
 from keisei.core.sparse_policy import LegalMoves, entropy
 from keisei.shogi.positions import Positions
@@ -129,8 +132,9 @@ class PPOAgent(NetworkPolicy):
             if len(chosen) != len(minibatch.actions):
                 raise ValueError("the buffer has an action that is illegal in its position")
             columns = chosen - positions.offsets[:-1]
-        with self.clock("update"):
-            loss, metrics = self.loss(positions.planes, legal, columns, minibatch, entropy_coef)
+        # The threads that torch keeps waiting would take cores from the native kernels' threads.
+        with self.clock("update"), one_thread() if self.numerics.native else nullcontext():
+            loss, metrics = self.loss(positions, legal, columns, minibatch, entropy_coef)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             grad_norm = float(
@@ -147,7 +151,7 @@ class PPOAgent(NetworkPolicy):
 
     def loss(
         self,
-        planes: npt.NDArray[np.float32],
+        positions: Positions,
         legal: LegalMoves,
         columns: npt.NDArray[np.intp],
         minibatch: Minibatch,
@@ -165,7 +169,7 @@ class PPOAgent(NetworkPolicy):
                 columns,
             )
         )
-        logits, values = self._evaluate(torch.from_numpy(planes))
+        logits, values = self._legal_logits(positions, legal)
         all_log_probs = legal.log_probs(logits)
         log_ratio = all_log_probs.gather(1, mb_columns[:, None])[:, 0] - mb_log_probs
         ratio = log_ratio.exp()

@@ -13,7 +13,7 @@ import numpy as np
 
 from keisei.config.schema import EnvConfig
 from keisei.core.keyed_random import uniforms
-from keisei.core.policy import NetworkPolicy
+from keisei.core.policy import Policy
 from keisei.core.segment import HasSegment, Segment, SegmentShape
 from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
@@ -105,7 +105,7 @@ class SelfPlay:
 
     def rollout(
         self,
-        policy: NetworkPolicy,
+        policy: Policy,
         steps: int,
         *,
         before_step: Callable[[], None] = lambda: None,

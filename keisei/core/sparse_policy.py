@@ -39,9 +39,16 @@ class LegalMoves:
         logits[legal] = logit_of_action[positions.actions]
         return cls(torch.from_numpy(logits).to(device), torch.from_numpy(legal).to(device))
 
-    def log_probs(self, logits: Tensor, temperature: float = 1.0) -> Tensor:
-        """Return the log-probabilities [B, W] of the legal moves, given all logits [B, P]."""
-        chosen = logits.gather(1, self.logits)
+    def pick(self, logits: Tensor) -> Tensor:
+        """Return the legal moves' logits [B, W] out of all logits [B, P]."""
+        return logits.gather(1, self.logits)
+
+    def spread(self, logits: Tensor) -> Tensor:
+        """Return the legal moves' logits [B, W] from a list of them [M], ordered as positions.actions."""
+        return logits.new_zeros(self.legal.shape).masked_scatter(self.legal, logits)
+
+    def log_probs(self, chosen: Tensor, temperature: float = 1.0) -> Tensor:
+        """Return the log-probabilities [B, W] of the legal moves, given their logits [B, W]."""
         if temperature != 1:
             # Shift the best move to 0, so that no temperature can push it down to the padding.
             best = chosen.masked_fill(~self.legal, _NEVER).amax(1, keepdim=True)

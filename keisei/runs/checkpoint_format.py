@@ -39,7 +39,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_MANIFEST_BYTES = 1 << 20
 
 # What safetensors and its torch bridge raise for what they cannot store or read.
-_UNFIT = (SafetensorError, AssertionError, KeyError, RuntimeError, TypeError, ValueError)
+UNFIT = (SafetensorError, AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 
 
 class CheckpointError(UserError):
@@ -123,7 +123,7 @@ def parsed(path: Path, step: int, files: Mapping[str, bytes]) -> Checkpoint:
         if kind == "safetensors":
             try:
                 tensors[stem] = dict(sorted(safetensors.torch.load(data).items()))
-            except _UNFIT as error:
+            except UNFIT as error:
                 raise CheckpointError(f"checkpoint {path}: {name} is not safetensors: {error}") from error
         elif kind == "bin":
             blobs[stem] = data
@@ -168,7 +168,7 @@ def _stored(path: Path, name: str, group: Mapping[str, torch.Tensor]) -> bytes:
             for key, tensor in group.items()
         }
         return safetensors.torch.save(copies)
-    except _UNFIT as error:
+    except UNFIT as error:
         raise CheckpointError(f"checkpoint {path}: tensors {name!r} cannot be stored: {error}") from error
 
 

@@ -22,14 +22,13 @@ import numpy.typing as npt
 from keisei.core.policy_labels import ACTION_LABELS, NO_LABEL
 from keisei.errors import UserError
 from keisei.runs.durable import sync_directory, temporary_beside, write_new
+from keisei.runs.load import StoredNetwork, read_network
 from keisei.shogi import encoding
 from keisei.shogi.encoding import ACTIONS, PLANES
 from keisei.shogi.vector import Batch, VectorGames
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from keisei.runs.load import LoadedNetwork
 
 Floats = npt.NDArray[np.float32]
 
@@ -67,7 +66,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written; name and sha256 are those of the checkpoint's weights, see LoadedNetwork."""
+    """What was written; name and sha256 are those of the checkpoint's weights, see StoredNetwork."""
 
     path: Path
     bytes: int
@@ -86,18 +85,17 @@ def export_onnx(checkpoint: Path, out: Path, *, tolerance: float = 1e-5, force: 
     if not tolerance >= 0:
         raise ValueError(f"tolerance is {tolerance}, expected 0 or more")
     _need_extra()
-    from keisei.runs.load import load_network  # here: it loads torch
-
-    network = load_network(checkpoint)
+    network = read_network(checkpoint)
     path = out / f"{network.name}.onnx" if out.is_dir() else out
     if not force and path.exists():
         raise ExportError(f"{path} exists already: expected a new file, or --force")
-    data = _serialized(network)
-    planes = _positions(network.policy.config.env.max_moves)
+    module = network_of(network)
+    data = _serialized(network, module)
+    planes = _positions(network.config.env.max_moves)
     aside = temporary_beside(path)
     try:
         write_new(aside, data)
-        differences = compare(aside, network.policy.network, planes)
+        differences = compare(aside, module, planes)
         if not differences.within(tolerance):
             raise ExportError(_verdict(path, differences, tolerance))
         os.replace(aside, path)
@@ -154,12 +152,23 @@ def _plain(network: nn.Module) -> nn.Module:
     return network.to(device="cpu", memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload,no-any-return]
 
 
-def _serialized(network: LoadedNetwork) -> bytes:
+def network_of(stored: StoredNetwork) -> nn.Module:
+    """Return a checkpoint's network as one of torch."""
+    import torch
+
+    from keisei.core.models import model_factory
+
+    network = model_factory(stored.config.model)
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in stored.weights.items()})
+    return network
+
+
+def _serialized(network: StoredNetwork, plain: nn.Module) -> bytes:
     """Return the bytes of the ONNX file: from planes to the logits of all actions and the value."""
     import onnx
     import torch
 
-    module = _all_actions(_plain(network.policy.network))
+    module = _all_actions(_plain(plain))
     names = ["planes", "policy", "value"]
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -210,11 +219,11 @@ def _logit_of_action(network: nn.Module) -> npt.NDArray[np.int64]:
     return table
 
 
-def _metadata(network: LoadedNetwork) -> dict[str, str]:
+def _metadata(network: StoredNetwork) -> dict[str, str]:
     return {
         "keisei": version("keisei"),
         "encoding": ENCODING,
-        "max_moves": str(network.policy.config.env.max_moves),
+        "max_moves": str(network.config.env.max_moves),
         "run": network.run,
         "step": str(network.step),
         "weights_sha256": network.sha256,

@@ -42,7 +42,7 @@ from keisei.training.log_file import LogFile
 from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import resolved
-from keisei.training.trainer import Trainer, config_of, games_of
+from keisei.training.trainer import Trainer, config_of, games_of, kernels_notice
 from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
 
 
@@ -128,6 +128,7 @@ def resume_run(
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
             directory.note_resumption(config_text=to_yaml(config), command=command, now=now)
             notices += [f"changed: {change}" for change in changes]
+            notices += kernels_notice(checkpoint, trainer)
             notices += [f"newer checkpoints moved to {aside}"] if aside else []
             if not fit:
                 notices.append(

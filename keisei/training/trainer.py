@@ -14,6 +14,7 @@ import torch
 from keisei.config.schema import AppConfig, config_from, validated
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.material import material_gains
+from keisei.core.native_tower import usable_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.ppo_agent import PPOAgent
@@ -140,7 +141,17 @@ def _kept_numerics(snapshot: Checkpoint, config: AppConfig, device: torch.device
     """Return the numeric formats a run has chosen; None to choose again for a new setting or device."""
     old, state = config_of(snapshot).run, snapshot.state
     same = (old.numerics, state["device"]) == (config.run.numerics, device.type)
-    return Numerics(**state["numerics"]) if same else None
+    kept = Numerics(**state["numerics"])
+    usable = not kept.native or kept.native in usable_kernels()
+    return kept if same and usable else None
+
+
+def kernels_notice(snapshot: Checkpoint, trainer: "Trainer") -> list[str]:
+    """Return what to tell if a run goes on with other kernels than the snapshot's."""
+    before, now = snapshot.state["numerics"].get("native", ""), trainer.agent.numerics
+    if before in ("", now.native):
+        return []
+    return [f"the run computed with native {before} so far, now with {now}: last digits will differ"]
 
 
 def game_metrics(finished: Sequence[GameResult]) -> Metrics:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores
-from keisei.core.policy import NetworkPolicy
+from keisei.core.network_policy import NetworkPolicy
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.match_result import MatchResult
 from keisei.evaluation.matches.results_store import ResultsError

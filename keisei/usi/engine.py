@@ -1,8 +1,8 @@
 """The engine: its answer to each command of a GUI. keisei.usi.main is the process around it.
 
-`usi` is answered before torch is loaded, which takes seconds; `isready` loads it, or the first `go`. Thinking
-has its own thread, so that other commands are answered meanwhile. An invalid line is answered with
-`info string error …` and changes nothing.
+`usi` is answered before the network is loaded, which for a GPU takes seconds; `isready` loads it, or `go`.
+Thinking has its own thread, so that other commands are answered meanwhile. An invalid line is answered
+with `info string error …` and changes nothing.
 """
 
 import threading
@@ -158,7 +158,7 @@ class Engine:
         if self._thinker is None:
             self.loading = True
             try:
-                from keisei.usi.thinking import Thinker  # here: it loads torch
+                from keisei.usi.thinking import Thinker  # here: `usi` is answered sooner
 
                 self._thinker = Thinker.load(self._checkpoint, self._options)
             finally:

@@ -96,7 +96,7 @@ def main(
             _check_file(save)
         path = find_checkpoint(checkpoint)
         print("loading the network", flush=True)
-        from keisei.usi.thinking import Thinker  # here: it loads torch; mistakes are reported first
+        from keisei.usi.thinking import Thinker  # here: mistakes are reported first
 
         options = Options(visits=visits, policy=visits == 0)
         thinker = Thinker.load(path, options)

@@ -1,4 +1,4 @@
-"""Thinking about one position: by search, or by the network's policy alone. Loads torch.
+"""Thinking about one position: by search, or by the network's policy alone.
 
 Input: a game with legal moves, the limits, and the Control that may stop it. Output: lines of play, best
 first, reported while thinking, and finally a Decision.
@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import torch
-
-from keisei.core.device import choose_device, keep_freed_memory
-from keisei.core.policy import NetworkPolicy
+from keisei.core.device import keep_freed_memory
+from keisei.core.policy import Policy
 from keisei.runs.load import load_network
 from keisei.search.puct import Line, Search, SearchResult, SearchSettings
 from keisei.search.trees import NO_LIMIT
@@ -47,18 +45,18 @@ Tell = Callable[[Sequence[Info]], None]
 class Thinker:
     """A network ready to think."""
 
-    def __init__(self, policy: NetworkPolicy, name: str) -> None:
+    def __init__(self, policy: Policy, name: str) -> None:
         self.name = name
         self.max_moves = policy.config.env.max_moves
         self._evaluate = policy.evaluate
+        self._use_threads = policy.use_threads
         self._random = Random()
 
     @classmethod
     def load(cls, checkpoint: Path, options: Options) -> "Thinker":
         """Load and warm up the network of a checkpoint; a damaged one raises CheckpointError."""
         keep_freed_memory()
-        torch.set_num_threads(options.threads)
-        network = load_network(checkpoint, choose_device("auto"))
+        network = load_network(checkpoint, "auto", threads=options.threads)
         thinker = cls(network.policy, network.name)
         # The first passes are slow: memory is allocated and kernels are chosen, anew for each batch size.
         for batch in {1, options.batch}:
@@ -70,7 +68,7 @@ class Thinker:
         self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
     ) -> Decision:
         """Return what to play, no later than control says; tell is called with the lines of play."""
-        torch.set_num_threads(options.threads)  # OpenMP keeps this number per thread
+        self._use_threads(options.threads)
         if options.policy:
             result = self._by_policy(game)
             tell(_infos(result, options, control))

@@ -374,7 +374,7 @@ def test_the_default_config_is_the_defaults_with_every_setting_explained() -> No
 def test_the_tiny_config_is_tiny_and_the_one_for_a_gpu_is_not() -> None:
     tiny, gpu, default = load_config("tiny"), load_config("gpu"), load_config()
     assert tiny.training.total_timesteps == 4 * tiny.training.steps_per_epoch == 2048
-    assert (tiny.run.threads, tiny.run.device, tiny.run.numerics) == (1, "cpu", "float32")
+    assert (tiny.run.threads, tiny.run.device, tiny.run.numerics) == (1, "cpu", "native")
     assert (tiny.run.loggers, gpu.run.numerics) == ([], "auto+compile")
     assert tiny.model.blocks < default.model.blocks < gpu.model.blocks
     assert tiny.training.games < default.training.games < gpu.training.games

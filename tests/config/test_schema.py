@@ -67,7 +67,8 @@ def test_every_setting_is_described_and_names_what_it_refuses(row: Setting) -> N
         (
             "run.numerics",
             "fast",
-            r"given fast, expected text like ^(auto|float32|bfloat16)(\+channels_last)?(\+compile)?$",
+            r"given fast, expected text like ^(native(-(avx512|avx2|neon|portable))?|"
+            r"(auto|float32|bfloat16)(\+channels_last)?(\+compile)?)$",
         ),
         ("run.directory", "", "given '', expected text of length >= 1"),
         ("run.name", ["a\nb"], "given ['a\\nb'], expected text of length >= 1 or null"),

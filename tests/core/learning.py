@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
 from keisei.core.models import model_factory
+from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
-from keisei.core.policy import NetworkPolicy
+from keisei.core.policy import Policy
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SelfPlay
@@ -25,6 +26,8 @@ from keisei.shogi.positions import Positions
 SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them
 ONE_MOVE = "8k/8P/7G1/9/9/9/9/9/K8 w - 1"
+
+NATIVE = Numerics(native=best_kernels())
 
 Packed = npt.NDArray[np.uint8]
 
@@ -106,7 +109,7 @@ def buffer_of(*segments: Segment, gamma: float = 0.99, gae_lambda: float = 0.9) 
     return buffer
 
 
-def played_segment(policy: NetworkPolicy, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
+def played_segment(policy: Policy, *, games: int = 8, steps: int = 8, seed: int = 1) -> Segment:
     """Return what a policy plays against itself."""
     return SelfPlay.begin(policy.config.env, games=games, seed=seed).rollout(policy, steps).segment
 
@@ -116,5 +119,5 @@ def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Ten
     decoded = Positions.of_packed(batch.packed)
     legal = LegalMoves.of(decoded, np.asarray(agent.network.logit_of_action), agent.device)
     columns = [int(np.flatnonzero(decoded.legal(i) == action)[0]) for i, action in enumerate(batch.actions)]
-    loss, metrics = agent.loss(decoded.planes, legal, np.array(columns), batch, entropy_coef)
+    loss, metrics = agent.loss(decoded, legal, np.array(columns), batch, entropy_coef)
     return loss, {name: float(value) for name, value in metrics.items()}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from keisei.core.keyed_random import uniforms
-from keisei.core.policy import NetworkPolicy
+from keisei.core.policy import Policy
 from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi.positions import Positions
 
@@ -167,7 +167,7 @@ class SmallSelfPlay:
         self.rows = game.starts(count, self._random)
         self._step = 0
 
-    def rollout(self, policy: NetworkPolicy, steps: int) -> Segment:
+    def rollout(self, policy: Policy, steps: int) -> Segment:
         count = len(self.rows)
         segment = Segment.empty(SegmentShape(steps, count, self.rows.shape[1]))
         for t in range(steps):

@@ -1,4 +1,4 @@
-"""Numeric formats: chosen by measuring, which leaves no trace, and with similar results."""
+"""How a network is computed: natively, or in formats chosen by measuring, with similar results."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,12 @@ from learning import buffer_of, played_segment, positions, small_agent, small_co
 from learning import one_thread as one_thread
 from torch import Tensor
 
+from keisei.config.config_errors import ConfigError
 from keisei.config.schema import ModelConfig, RunConfig
+from keisei.core.evaluator import NATIVE_CHANNELS, NEON, Evaluator, choose_numerics, synchronize
 from keisei.core.models import ActorCriticResTower, model_factory
-from keisei.core.numerics import Evaluator, Numerics, choose_numerics, synchronize
+from keisei.core.native_tower import best_kernels, usable_kernels
+from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.ppo_agent import PPOAgent
 from keisei.shogi import encoding
@@ -36,8 +39,49 @@ def first_convolution(tower: ActorCriticResTower) -> Tensor:
     return dict(tower.named_parameters())["blocks.0.conv1.weight"]
 
 
-def test_auto_measures_and_says_so_and_leaves_no_trace() -> None:
-    measured = network()
+def wide_network() -> ActorCriticResTower:
+    """Return one too wide for our own kernels."""
+    made = model_factory(ModelConfig(blocks=1, channels=NATIVE_CHANNELS + 4))
+    assert isinstance(made, ActorCriticResTower)
+    return made
+
+
+@pytest.mark.skipif(best_kernels() == NEON, reason="measured on ARM")
+def test_auto_is_native_up_to_a_width_and_for_the_tower_on_a_cpu() -> None:
+    numerics = choose_numerics(network(), RunConfig(), CPU, planes())
+    assert numerics.native == best_kernels()
+    assert str(numerics) == f"native {best_kernels()} (the fastest for this network on this CPU)"
+    assert not choose_numerics(wide_network(), RunConfig(), CPU, planes()).native
+
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tower = network()
+
+        def forward(self, planes: Tensor) -> Tensor:
+            return self.tower(planes)  # type: ignore[no-any-return]
+
+    assert not choose_numerics(Own(), RunConfig(), CPU, planes()).native
+
+
+@pytest.mark.parametrize("name", [*usable_kernels(), ""])
+def test_kernels_can_be_named(name: str) -> None:
+    config = RunConfig(numerics=f"native-{name}" if name else "native")
+    for made in (network(), wide_network()):
+        assert choose_numerics(made, config, CPU, planes()) == Numerics(native=name or best_kernels())
+
+
+def test_kernels_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^run.numerics: given native, expected .* network on meta$"):
+        choose_numerics(network(), RunConfig(numerics="native"), torch.device("meta"), planes())
+    monkeypatch.setattr("keisei.core.evaluator.usable_kernels", lambda: ["portable"])
+    says = r"^run.numerics: given native-avx2, but this CPU has no avx2, expected native or native-portable$"
+    with pytest.raises(ConfigError, match=says):
+        choose_numerics(network(), RunConfig(numerics="native-avx2"), CPU, planes())
+
+
+def test_auto_measures_other_networks_and_says_so_and_leaves_no_trace() -> None:
+    measured = wide_network()
     before = {name: tensor.clone() for name, tensor in measured.state_dict().items()}
     numerics = choose_numerics(measured, RunConfig(numerics="auto"), CPU, planes())
     assert re.fullmatch(r"channels-last ×\d+\.\d\d, bfloat16 ×\d+\.\d\d, both ×\d+\.\d\d", numerics.why)
@@ -76,7 +120,7 @@ def test_compiling_is_measured_only_where_it_is_named(monkeypatch: pytest.Monkey
     numerics = choose_numerics(network(), RunConfig(numerics="auto+compile"), CPU, planes())
     assert numerics.why.endswith(", torch.compile does not work here")
     assert not numerics.compiled
-    assert "compile" not in choose_numerics(network(), RunConfig(), CPU, planes()).why
+    assert "compile" not in choose_numerics(wide_network(), RunConfig(), CPU, planes()).why
 
 
 def test_layouts_agree_and_can_be_changed_back() -> None:
@@ -112,16 +156,16 @@ def test_an_agent_in_bfloat16_learns_from_what_it_has_played_and_keeps_float32_w
     assert {tensor.dtype for tensor in agent.tensors()["weights"].values()} == {torch.float32}
 
 
-def test_an_agent_without_numerics_measures() -> None:
-    agent = PPOAgent(small_config())
-    assert "×" in agent.numerics.why
+def test_an_agent_without_numerics_chooses() -> None:
     fixed = small_config()
+    fixed.run.numerics = "auto+channels_last"
+    assert "×" in PPOAgent(fixed).numerics.why
     fixed.run.numerics = "float32"
     assert PPOAgent(fixed).numerics == Numerics()
 
 
 def test_the_network_is_not_left_in_a_layout_that_lost() -> None:
-    plain = model_factory(ModelConfig(blocks=1, channels=8, norm_groups=4))
+    plain = wide_network()
     for channels_last in (False, True):
         choose_numerics(plain, RunConfig(), CPU, planes())
         Evaluator(plain, Numerics(channels_last=channels_last), CPU)
@@ -156,7 +200,9 @@ class TellingClock(PhaseClock):
 
 def test_choosing_moves_waits_for_the_device_before_inference_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    monkeypatch.setattr("keisei.core.policy.synchronize", lambda device: events.append(f"wait for {device}"))
+    monkeypatch.setattr(
+        "keisei.core.network_policy.synchronize", lambda device: events.append(f"wait for {device}")
+    )
     agent = small_agent()
     agent.clock = TellingClock(events)
     given = Positions.of_packed(positions(2))

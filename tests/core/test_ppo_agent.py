@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from learning import (
+    NATIVE,
     buffer_of,
     loss_of,
     made_up_segment,
@@ -51,7 +52,7 @@ def spoilt(value: float, moves: int = 64) -> ExperienceBuffer:
 # ------------------------------------------------------------------------ the same policy in both places
 
 
-@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("numerics", [Numerics(channels_last=True), Numerics(), NATIVE], ids=str)
 @pytest.mark.parametrize(
     "model",
     [
@@ -62,11 +63,11 @@ def spoilt(value: float, moves: int = 64) -> ExperienceBuffer:
     ],
 )
 def test_learning_starts_from_the_policy_that_has_played(
-    model: dict[str, object], channels_last: bool
+    model: dict[str, object], numerics: Numerics
 ) -> None:
     """Before the first step nothing has changed, so any difference would come from the computation."""
     config = small_config(model, steps_per_epoch=60, games=6, minibatch_size=60, learning_rate=3e-3)
-    agent = small_agent(config, Numerics(channels_last=channels_last))
+    agent = small_agent(config, numerics)
     for update in range(3):
         buffer = collect(agent, update, games=6, steps=10)
         some = next(buffer.minibatches(13, np.random.default_rng(1)))
@@ -74,11 +75,12 @@ def test_learning_starts_from_the_policy_that_has_played(
         for metrics in seen:
             assert metrics["policy/approx_kl"] < 1e-5
             assert metrics["policy/clip_fraction"] == 0
-        assert loss_of(agent, some, 0.0)[1]["policy/approx_kl"] > 1e-5, "the policy has not changed at all"
+    assert loss_of(agent, some, 0.0)[1]["policy/approx_kl"] > 1e-5, "the policy has not changed at all"
 
 
-def test_values_are_the_networks_however_they_are_asked_for() -> None:
-    agent, packed = small_agent(), positions(20)
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
+def test_values_are_the_networks_however_they_are_asked_for(numerics: Numerics) -> None:
+    agent, packed = small_agent(numerics=numerics), positions(20)
     planes = encoding.planes(packed)
     choice = agent.select_action(Positions.of_packed(packed), np.full(len(planes), 0.5))
     with torch.no_grad():
@@ -92,9 +94,10 @@ def test_values_are_the_networks_however_they_are_asked_for() -> None:
 # ------------------------------------------------------------------------ an update
 
 
-def test_the_same_seed_learns_the_same_twice() -> None:
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
+def test_the_same_seed_learns_the_same_twice(numerics: Numerics) -> None:
     config = small_config(ppo_epochs=2)
-    first, second = small_agent(config), small_agent(config)
+    first, second = small_agent(config, numerics), small_agent(config, numerics)
     before = weights(first)
     assert train(first, range(3)) == train(second, range(3))
     assert weights(first) == weights(second) != before
@@ -225,9 +228,10 @@ def test_the_explained_variance_is_that_of_the_returns_by_the_values() -> None:
 # ------------------------------------------------------------------------ NaN and infinity
 
 
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_step_that_is_not_finite_is_skipped_and_counted(value: float) -> None:
-    agent = small_agent(small_config(minibatch_size=64))
+def test_a_step_that_is_not_finite_is_skipped_and_counted(value: float, numerics: Numerics) -> None:
+    agent = small_agent(small_config(minibatch_size=64), numerics)
     before = weights(agent)
     metrics = agent.learn(spoilt(value))
     assert (metrics["update/skipped"], metrics["update/minibatches"]) == (1, 0)
@@ -263,9 +267,8 @@ def test_three_in_a_row_are_an_error() -> None:
 # ------------------------------------------------------------------------ its whole state
 
 
-@pytest.mark.parametrize("channels_last", [True, False])
-def test_a_loaded_agent_goes_on_as_if_it_had_never_stopped(channels_last: bool) -> None:
-    numerics = Numerics(channels_last=channels_last)
+@pytest.mark.parametrize("numerics", [Numerics(channels_last=True), Numerics(), NATIVE], ids=str)
+def test_a_loaded_agent_goes_on_as_if_it_had_never_stopped(numerics: Numerics) -> None:
     whole, halved = small_agent(numerics=numerics), small_agent(numerics=numerics)
     expected = train(whole, range(4))
     first = train(halved, range(2))

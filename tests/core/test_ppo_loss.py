@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from learning import loss_of, made_up_segment, positions, small_agent, small_config
+from learning import NATIVE, loss_of, made_up_segment, positions, small_agent, small_config
 from learning import one_thread as one_thread
 from torch import Tensor, nn
 
 from keisei.config.schema import TrainingConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
+from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi import encoding
@@ -92,14 +93,15 @@ def off_policy_buffer(agent: PPOAgent, rows: int = 30) -> ExperienceBuffer:
     return buffer
 
 
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("value_clip", [None, 0.2])
 @pytest.mark.parametrize("model", [{}, {"policy_head": "linear", "se_ratio": 0.5}])
 def test_the_loss_and_all_gradients_are_those_of_the_paper(
-    normalize: bool, value_clip: float | None, model: dict[str, object]
+    normalize: bool, value_clip: float | None, model: dict[str, object], numerics: Numerics
 ) -> None:
     config = small_config(model, normalize_advantages=normalize, value_clip=value_clip, value_coef=0.7)
-    agent = small_agent(config)
+    agent = small_agent(config, numerics)
     batch = off_policy_buffer(agent).all()
     plain = copy.deepcopy(agent.network).double()
 
@@ -132,7 +134,8 @@ def test_both_signs_of_advantage_and_both_clippings_are_in_the_moves_above() -> 
     assert 0.2 < (batch.advantages > 0).mean() < 0.8
 
 
-def test_a_step_in_learning_goes_down_the_gradient_of_the_paper() -> None:
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
+def test_a_step_in_learning_goes_down_the_gradient_of_the_paper(numerics: Numerics) -> None:
     """Adam's first step is lr * g / (|g| + eps): the learning rate, against the sign of each gradient."""
     config = small_config(
         steps_per_epoch=32,
@@ -141,7 +144,7 @@ def test_a_step_in_learning_goes_down_the_gradient_of_the_paper() -> None:
         learning_rate=1e-4,
         max_grad_norm=1e9,
     )
-    agent = small_agent(config)
+    agent = small_agent(config, numerics)
     buffer = off_policy_buffer(agent)
     plain = copy.deepcopy(agent.network).double()
     dense, parts = dense_loss(plain, buffer.all(), config.training)

@@ -56,7 +56,7 @@ def test_log_probs_and_entropy_are_those_of_the_dense_masked_softmax(head: str) 
     legal = legal_of(packed, logit_of_action)
     counts = legal.legal.sum(1)
     assert {1, 593} <= set(counts.tolist())
-    sparse, dense = legal.log_probs(logits), dense_log_probs(logits, packed, logit_of_action)
+    sparse, dense = legal.log_probs(legal.pick(logits)), dense_log_probs(logits, packed, logit_of_action)
     spread = sparse[0, : int(counts[0])]
     assert spread.max() - spread.min() > 0.5, "too uniform to show anything"
 
@@ -77,7 +77,7 @@ def test_gradients_are_finite_and_nothing_illegal_gets_any(head: str) -> None:
     logits, logit_of_action = logits_of(packed, head)
     legal = legal_of(packed, logit_of_action)
     logits.requires_grad_()
-    log_probs = legal.log_probs(logits)
+    log_probs = legal.log_probs(legal.pick(logits))
     chosen = log_probs[:, 0].sum()
     (gradient,) = torch.autograd.grad(chosen + entropy(log_probs).sum(), logits)
     assert torch.isfinite(log_probs).all()
@@ -102,7 +102,7 @@ def test_no_logits_give_nan(numbers: list[float], padding: int) -> None:
     count = len(numbers)
     legal = legal_lists([list(range(count)), list(range(count + padding))], np.arange(count + padding))
     logits = torch.tensor([numbers + [0.0] * padding] * 2, requires_grad=True)
-    log_probs = legal.log_probs(logits)
+    log_probs = legal.log_probs(legal.pick(logits))
     (log_probs[:, 0].sum() + entropy(log_probs).sum()).backward()
     assert logits.grad is not None
     assert torch.isfinite(logits.grad).all()
@@ -114,12 +114,12 @@ def test_the_temperature_divides_the_logits(temperature: float) -> None:
     legal = legal_lists([[0, 2], [0, 1, 2]], np.arange(3))
     logits = torch.tensor([[1.0, 9.0, -2.0], [0.5, -1.0, 3.0]])
     weights = np.exp(np.array([1.0, -2.0]) / temperature)
-    first = legal.log_probs(logits, temperature)[0].exp()
+    first = legal.log_probs(legal.pick(logits), temperature)[0].exp()
     np.testing.assert_allclose(first[:2], weights / weights.sum(), rtol=1e-6)
     assert first[2] == 0
     weights = np.exp(np.array([0.5, -1.0, 3.0]) / temperature)
     np.testing.assert_allclose(
-        legal.log_probs(logits, temperature)[1].exp(), weights / weights.sum(), rtol=1e-5
+        legal.log_probs(legal.pick(logits), temperature)[1].exp(), weights / weights.sum(), rtol=1e-5
     )
 
 
@@ -127,13 +127,13 @@ def test_the_temperature_divides_the_logits(temperature: float) -> None:
 def test_a_temperature_near_zero_takes_the_best_move_and_no_padding(temperature: float) -> None:
     legal = legal_lists([[0, 1], [0, 1, 2]], np.arange(3))
     logits = torch.tensor([[-30.0, -20.0, 5.0], [1.0, 2.0, 3.0]])
-    log_probs = legal.log_probs(logits, temperature)
+    log_probs = legal.log_probs(legal.pick(logits), temperature)
     assert log_probs.exp().tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
 def test_a_great_temperature_makes_all_moves_equal_and_no_padding() -> None:
     legal = legal_lists([[0, 1], [0, 1, 2]], np.arange(3))
-    log_probs = legal.log_probs(torch.tensor([[-30.0, -20.0, 5.0], [1.0, 2.0, 3.0]]), 1e12)
+    log_probs = legal.log_probs(legal.pick(torch.tensor([[-30.0, -20.0, 5.0], [1.0, 2.0, 3.0]])), 1e12)
     torch.testing.assert_close(log_probs.exp(), torch.tensor([[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3]]))
 
 

@@ -53,7 +53,7 @@ def _in_child(folder: str, arguments: list[str]) -> None:
 
 
 def start_keisei(folder: Path, *arguments: str) -> BaseProcess:
-    """Start the command in its own process, forked from a server that has torch loaded already."""
+    """Start the command in its own process, forked from a server that has everything loaded already."""
     context = multiprocessing.get_context("forkserver")
     # As the tests of training do, whose server it may be.
     context.set_forkserver_preload(["keisei.training.run", "keisei.evaluation.ratings.rating_plot"])

@@ -11,10 +11,9 @@ from small_runs import checkpoint_of, small_run
 from keisei.evaluation import GreedyPlayer, MatchConditions, Player, play_match
 from keisei.evaluation.players.player import PlayerError
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine, make_player, seed_of
-from keisei.runs.checkpoint import CheckpointError
+from keisei.runs.checkpoint import CheckpointError, load_checkpoint
 from keisei.runs.checkpoint_format import weights_sha256
 from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
-from keisei.runs.load import load_network
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +137,8 @@ def test_the_same_weights_elsewhere_are_the_same_player(first: Path, tmp_path: P
     assert (here.name, there.name) == ("first@2048", "copy@2048")
     assert here.identity == there.identity
     assert moves(here) == moves(there)
-    network = load_network(checkpoint_of(first, 2048))
-    assert weights_sha256(network.policy.weights()) == network.sha256
+    stored = load_checkpoint(checkpoint_of(first, 2048))
+    assert here.describe()["weights sha256"] == weights_sha256(stored.tensors["weights"])
     other = make_player(f"{first}@1024", 1)
     assert other.identity != here.identity
     assert moves(other) != moves(here)

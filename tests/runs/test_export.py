@@ -25,9 +25,9 @@ from keisei.core.models import model_factory
 from keisei.core.policy_labels import ACTION_LABELS
 from keisei.runs import export
 from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from keisei.runs.export import ExportError, compare, export_onnx
+from keisei.runs.export import ExportError, compare, export_onnx, network_of
 from keisei.runs.find import find_checkpoint
-from keisei.runs.load import load_network
+from keisei.runs.load import load_network, read_network
 from keisei.shogi import ShogiGame, encoding
 from keisei.shogi.positions import Positions
 
@@ -114,7 +114,7 @@ def test_legal_moves_get_the_probabilities_that_the_agent_gives(
 
 def test_the_file_says_where_it_comes_from_and_nothing_of_this_machine(trained: Path, tmp_path: Path) -> None:
     report = export_onnx(trained, tmp_path / "net.onnx")
-    network = load_network(trained)
+    network = read_network(trained)
     session = onnxruntime.InferenceSession(report.path)
     assert session.get_modelmeta().custom_metadata_map == {
         "keisei": version("keisei"),
@@ -142,7 +142,7 @@ def test_the_file_says_where_it_comes_from_and_nothing_of_this_machine(trained: 
 def test_a_changed_weight_is_noticed(trained: Path, tmp_path: Path) -> None:
     report = export_onnx(trained, tmp_path / "net.onnx")
     planes = encoding.planes(np.concatenate([played(range(1, 9))] * 8))
-    network = load_network(trained).policy.network
+    network = network_of(read_network(trained))
     assert compare(report.path, network, planes).within(1e-6)
     with torch.no_grad():
         network.get_parameter("policy.conv.bias")[3] += 1e-3
@@ -211,7 +211,7 @@ def test_the_command_writes_the_file_and_one_line(folder: Path, trained: Path) -
     path.write_text("older")
     done = keisei("export", "first", "--force", cwd=folder)
     assert done.returncode == 0, done.stderr
-    sha256 = load_network(trained).sha256
+    sha256 = read_network(trained).sha256
     size = f"{path.stat().st_size:,} bytes"
     assert done.stdout.startswith(
         f"first@64.onnx: {size}, opset 17, weights sha256 {sha256}; on 64 positions "

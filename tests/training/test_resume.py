@@ -15,6 +15,7 @@ import pytest
 import yaml
 from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
 
+from keisei.core.native_tower import best_kernels, usable_kernels
 from keisei.runs.checkpoint import (
     best_checkpoint,
     checkpoint_steps,
@@ -280,10 +281,16 @@ def test_a_checkpoint_that_lies_in_no_run_is_not_continued(finished: Path, tmp_p
     assert done.stderr == "keisei: checkpoint alone is not in a run: expected one of a run\n"
 
 
-def of_an_earlier_version(run: Path) -> None:
-    """Rewrite a run's settings under their old names."""
-    file = run / "config.yaml"
-    text = file.read_text(encoding="utf-8")
+def rewrite_settings(run: Path, text: str) -> None:
+    """Write these settings to a run's config and to its last checkpoint."""
+    (run / "config.yaml").write_text(text, encoding="utf-8")
+    newest = last(run)
+    state = {**newest.state, "config": yaml.safe_load(text)}
+    save_checkpoint(run / "checkpoints", dataclasses.replace(newest, state=state))
+
+
+def of_an_earlier_version(text: str) -> str:
+    """Return settings under their old names."""
     text = text.replace(
         "  numerics: float32\n", "  precision: float32\n  channels_last: 'off'\n  compile: 'off'\n"
     )
@@ -294,18 +301,19 @@ def of_an_earlier_version(run: Path) -> None:
     text = text.replace(
         "  late_start_share:", "  late_start_pool: 512\n  late_start_plies: 12\n  late_start_share:"
     )
-    file.write_text(text, encoding="utf-8")
-    older = yaml.safe_load(text)
-    assert {"precision", "channels_last", "compile", "tensorboard", "wandb"} <= set(older["run"])
-    newest = last(run)
-    save_checkpoint(run / "checkpoints", dataclasses.replace(newest, state={**newest.state, "config": older}))
+    assert {"precision", "channels_last", "compile", "tensorboard", "wandb"} <= set(
+        yaml.safe_load(text)["run"]
+    )
+    return text
 
 
 def test_a_run_of_an_earlier_version_goes_on_and_plays(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "today").mkdir()
     (tmp_path / "older").mkdir()
     today, older = copy_of(finished, tmp_path / "today"), copy_of(finished, tmp_path / "older")
-    of_an_earlier_version(older)
+    settings = (finished / "config.yaml").read_text(encoding="utf-8").replace(": native\n", ": float32\n")
+    rewrite_settings(today, settings)
+    rewrite_settings(older, of_an_earlier_version(settings))
     assert load_network(find_checkpoint(f"{older}@latest")).step == 6144
     for run in (today, older):
         done = keisei("train", "--resume", "latest", "--total-timesteps=6400", cwd=run.parents[1])
@@ -384,6 +392,21 @@ def test_formats_can_be_changed_on_resume_and_are_kept_otherwise(finished: Path,
     assert "numerics: float32+channels_last" in (copy / "config.yaml").read_text(encoding="utf-8")
     done = keisei("train", "--resume", "latest", "training.total_timesteps=6656", cwd=tmp_path)
     assert last(copy).state["numerics"]["channels_last"] is True, done.stderr
+
+
+def test_kernels_that_this_machine_has_not_are_replaced_and_told(finished: Path, tmp_path: Path) -> None:
+    copy = copy_of(finished, tmp_path)
+    good = last(copy)
+    for kernels in ("portable", "mmx"):
+        numerics = {**good.state["numerics"], "native": kernels}
+        newer = dataclasses.replace(good, step=good.step + 256, state={**good.state, "numerics": numerics})
+        save_checkpoint(copy / "checkpoints", newer)
+        done = keisei("train", "--resume", "latest", f"--total-timesteps={newer.step + 256}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found, told = last(copy).state["numerics"]["native"], "the run computed with native mmx so far, now"
+        assert found == (kernels if kernels in usable_kernels() else best_kernels())
+        assert (told in done.stdout) == (kernels == "mmx")
+        good = last(copy)
 
 
 def test_an_override_is_checked_against_the_run_and_not_against_the_defaults(

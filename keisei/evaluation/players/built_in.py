@@ -5,21 +5,19 @@ UsiPlayer have their own modules.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.core.keyed_random import uniforms
 from keisei.core.material import PIECE_VALUES
+from keisei.core.policy import Choice
 from keisei.core.policy_labels import ACTION_LABELS
 from keisei.evaluation.players.player import Player, Turn
 from keisei.search.alpha_beta import alpha_beta, material_moves
 from keisei.shogi import Move, ShogiGame, encoding
 from keisei.shogi.positions import Positions
-
-if TYPE_CHECKING:  # it loads torch, which other players do without
-    from keisei.core.policy import Choice
 
 Actions = npt.NDArray[np.int32]
 

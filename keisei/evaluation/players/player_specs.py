@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keisei.core.device import choose_device, keep_freed_memory
+from keisei.core.device import keep_freed_memory
 from keisei.evaluation.players.built_in import (
     AlphaBetaPlayer,
     GreedyPlayer,
@@ -15,9 +15,11 @@ from keisei.evaluation.players.built_in import (
     RandomPlayer,
 )
 from keisei.evaluation.players.player import Player, PlayerError
+from keisei.evaluation.players.search_player import MANY_GAMES, SearchPlayer
 from keisei.evaluation.players.usi_player import UsiPlayer, parse_spec
 from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
+from keisei.runs.load import load_network
 from keisei.search.trees import NO_LIMIT
 
 TEMPERATURE = 0.25  # also in evaluations during training: games vary, and the policy plays nearly its best
@@ -93,22 +95,14 @@ def checkpoint_player(
 ) -> Player:
     """Return a checkpoint's network as a player, with settings such as "visits=100"."""
     visits, seconds, temperature = _settings(settings or [])
-    # Imported here: it loads torch, which other players do not need.
-    import torch
-
-    from keisei.runs.load import load_network
-
-    torch.set_num_threads(machine.threads)
     keep_freed_memory()
-    network = load_network(path, choose_device(machine.device))
+    network = load_network(path, machine.device, threads=machine.threads)
     facts = {"checkpoint": str(path), "step": str(network.step), "weights sha256": network.sha256}
     if visits is None and seconds is None:
         identity = network_identity(network.sha256, temperature)
         name = network.name if temperature == TEMPERATURE else f"{network.name} temperature {temperature}"
         own_seed = seed_of(seed, identity)
         return NetworkPlayer(network.policy, name, own_seed, temperature, identity=identity, facts=facts)
-    from keisei.evaluation.players.search_player import MANY_GAMES, SearchPlayer
-
     return SearchPlayer(
         network.policy.evaluate,
         f"{network.name} {f'{visits} visits' if visits is not None else f'{seconds:g} s'}",

@@ -7,15 +7,16 @@ write) and a checksum tell the reader whether it read a complete copy.
 
 import time
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
 
 from keisei.training.parallel.shared_memory import SharedMemory
+
+Weights = Mapping[str, npt.NDArray[Any]]
 
 _HEADER_BYTES = 128
 _NEWEST = 0  # the word holding the number of the newest buffer plus 1; 0 is none
@@ -37,7 +38,7 @@ class SyncStatistics:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A tensor of the network and its place in a buffer."""
+    """An array of weights and its place in a buffer."""
 
     name: str
     shape: tuple[int, ...]
@@ -49,15 +50,15 @@ class _Field:
 
 
 class ModelSynchronizer:
-    """The publisher of a network's weights.
+    """The publisher of a network's weights, arrays by name; `weights` shows their shapes.
 
     interval: moves between two publications; 1 publishes after every update. compressed: send floating-point
     weights as float16.
     """
 
-    def __init__(self, network: nn.Module, *, interval: int = 1, compressed: bool = False) -> None:
+    def __init__(self, weights: Weights, *, interval: int = 1, compressed: bool = False) -> None:
         self._interval = interval
-        self._fields, self._size = _layout(network, compressed)
+        self._fields, self._size = _layout(weights, compressed)
         self._memory = SharedMemory(_HEADER_BYTES + 2 * self._size)
         self._words = _words(self._memory)
         self._count, self._version = 0, -1
@@ -77,7 +78,7 @@ class ModelSynchronizer:
         enough = self._version < 0 or self._interval == 1 or moves >= self._interval
         return version > self._version and enough
 
-    def publish(self, network: nn.Module, version: int) -> None:
+    def publish(self, weights: Weights, version: int) -> None:
         """Publish the weights as this version, which must be newer than the last one."""
         if version <= self._version:
             raise ValueError(f"weights version {version} is not newer than {self._version}")
@@ -86,11 +87,11 @@ class ModelSynchronizer:
         memory = _buffer(self._memory, buffer, self._size)
         words = self._words[_WORDS[buffer] :]
         words[0] = 2 * self._count + 1
-        tensors = network.state_dict()
         for field in self._fields:
-            target = torch.from_numpy(field.array(memory))
-            target.copy_(tensors[field.name].detach())
-            if field.kind == np.float16 and not bool(torch.isfinite(target).all()):
+            target = field.array(memory)
+            with np.errstate(over="ignore"):
+                target[...] = weights[field.name]
+            if field.kind == np.float16 and not np.isfinite(target).all():
                 raise OverflowError(
                     f"{field.name} has weights that half precision cannot hold; "
                     "set training.parallel.compression_enabled: false"
@@ -115,7 +116,7 @@ class ModelSynchronizer:
 
 
 class WeightsReader:
-    """A reader that loads published weights into a network."""
+    """A reader of published weights."""
 
     def __init__(self, memory: SharedMemory, fields: tuple[_Field, ...], size: int) -> None:
         self._memory, self._fields, self._size = memory, fields, size
@@ -128,7 +129,7 @@ class WeightsReader:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         WeightsReader.__init__(self, *state)
 
-    def refresh(self, network: nn.Module) -> int:
+    def refresh(self, load: Callable[[dict[str, npt.NDArray[Any]]], None]) -> int:
         """Load the newest weights if newer than those loaded; return the version loaded.
 
         If no complete copy can be read, because the learner died while writing or writes faster than this
@@ -145,10 +146,7 @@ class WeightsReader:
             return self.version
         version, data = found
         if version > self.version:
-            tensors: dict[str, Tensor] = network.state_dict()
-            with torch.no_grad():
-                for field in self._fields:
-                    tensors[field.name].copy_(torch.from_numpy(field.array(data)))
+            load({field.name: field.array(data) for field in self._fields})
             self.version = version
         return self.version
 
@@ -166,16 +164,15 @@ class WeightsReader:
         return (version, data) if whole else None
 
 
-def _layout(network: nn.Module, compressed: bool) -> tuple[tuple[_Field, ...], int]:
+def _layout(weights: Weights, compressed: bool) -> tuple[tuple[_Field, ...], int]:
     """Return the place of each tensor in a buffer, and the size of a buffer."""
     fields = []
     offset = 0
-    for name, tensor in network.state_dict().items():
-        kind = torch.empty(0, dtype=tensor.dtype).numpy().dtype
-        if compressed and tensor.is_floating_point():
-            kind = np.dtype(np.float16)
-        fields.append(_Field(name, tuple(tensor.shape), kind, offset))
-        offset += -(-tensor.numel() * kind.itemsize // 8) * 8
+    for name, array in weights.items():
+        halved = compressed and np.issubdtype(array.dtype, np.floating)
+        kind = np.dtype(np.float16) if halved else array.dtype
+        fields.append(_Field(name, array.shape, kind, offset))
+        offset += -(-array.size * kind.itemsize // 8) * 8
     return tuple(fields), offset
 
 

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
+from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import SegmentShape
@@ -81,7 +82,7 @@ class ParallelManager:
         if len(saved) != count:
             raise ValueError(f"got games for {len(saved)} workers, expected {count}")
         self._synchronizer = ModelSynchronizer(
-            agent.network, interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
+            agent.arrays(), interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
         )
         self._communicator = WorkerCommunicator(
             slots=parallel.queue_maxsize,
@@ -383,7 +384,7 @@ class ParallelManager:
             self._notice(f"workers are playing again after {seconds:.1f} s of serial play")
 
     def _publish(self) -> None:
-        self._synchronizer.publish(self.agent.network, self.agent.version)
+        self._synchronizer.publish(self.agent.arrays(), self.agent.version)
         self._published.append(self.agent.version)
         self._moves = 0
 
@@ -414,4 +415,4 @@ def _workers_numerics(agent: PPOAgent) -> Numerics:
     """Return the numeric formats for the workers, which play on the CPU: the learner's if it is there too."""
     if agent.device.type == "cpu":
         return replace(agent.numerics, compiled=False)
-    return Numerics(why="on the CPU")
+    return Numerics(native=best_kernels(), why="on the CPU")

@@ -16,12 +16,10 @@ from multiprocessing import forkserver, parent_process
 from multiprocessing.connection import wait
 from typing import Any
 
-import torch
-
 from keisei.config.schema import AppConfig
 from keisei.core.device import keep_freed_memory
+from keisei.core.native_policy import policy_on_cpu
 from keisei.core.numerics import Numerics
-from keisei.core.policy import NetworkPolicy
 from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SelfPlay
 from keisei.training.parallel.communication import (
@@ -61,7 +59,7 @@ class SelfPlayWorker:
         self.end = end
         self._weights = weights
         self._config = config
-        self.policy = NetworkPolicy(config, "cpu", numerics=numerics)
+        self.policy = policy_on_cpu(config, numerics)
         self._self_play: SelfPlay | None = None  # until the learner sends games
         self._tickets: deque[Ticket] = deque()
         self._paused = False
@@ -85,7 +83,7 @@ class SelfPlayWorker:
         games, clock = self._self_play.games, self.policy.clock
         began_at = time.thread_time_ns()
         with clock("transport"):
-            version = self._weights.refresh(self.policy.network)
+            version = self._weights.refresh(self.policy.load_arrays)
             self.end.write(Word.WEIGHTS_VERSION, version)
             self.end.write(Word.STATE, Activity.PLAYING)
             size = SegmentShape(ticket.steps, len(games)).nbytes
@@ -176,7 +174,6 @@ def work(
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _die_with_learner()
     keep_freed_memory()
-    torch.set_num_threads(1)
     try:
         worker(end, weights, config, numerics, *arguments).run()
     except LearnerGoneError:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -79,6 +80,8 @@ class Supervisor:
         self._anything_delivered = False
         self._context = multiprocessing.get_context("forkserver")
         preload = ["keisei.training.parallel.self_play_worker"]
+        if not self._start[2].native or _main_has_torch():
+            preload.append("keisei.core.network_policy")  # torch, which workers would each load themselves
         # In another thread the kernel would take the end of that thread for the end of the process.
         if threading.current_thread() is threading.main_thread():
             preload.insert(0, "keisei.training.parallel.fork_server_first")
@@ -361,3 +364,10 @@ def _ensure_fork_server() -> None:
             start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _main_has_torch() -> bool:
+    """Return whether the main module seems to load torch; every new process imports that module again."""
+    values = list(vars(sys.modules["__main__"]).values())
+    names = [str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values]
+    return any(f"{name}.".startswith(("torch.", "keisei.training.", "keisei.core.")) for name in names)

@@ -1,12 +1,15 @@
 """The number of workers for this machine, and the games they start with."""
 
-from typing import Any
+from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING, Any
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores
 from keisei.core.self_play import SavedGames, SelfPlay
+
+if TYPE_CHECKING:
+    import torch
 
 FEWEST_GAMES = 8  # per worker; below this, batches are too small for the network to be fast
 OLDEST_WEIGHTS = 4  # updates; beyond this, PPO's ratio corrects less and less: assumption, not studied

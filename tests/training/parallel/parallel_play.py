@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from faulty_workers import Fault, FaultyWorker
+from learning import NATIVE
 
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
@@ -52,8 +53,8 @@ def small_config(workers: int = 1, **parallel: Any) -> AppConfig:
     )
 
 
-def new_agent(config: AppConfig) -> PPOAgent:
-    return PPOAgent(config, numerics=Numerics())
+def new_agent(config: AppConfig, numerics: Numerics = NATIVE) -> PPOAgent:
+    return PPOAgent(config, numerics=numerics)
 
 
 def learn(agent: PPOAgent, segments: Sequence[Segment]) -> None:

@@ -1,13 +1,17 @@
 """ParallelManager: workers collect what serial play does; pause, reset, lag, statistics, refusals."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from faulty_workers import Fault
+from learning import NATIVE
 from learning import one_thread as one_thread
 from parallel_play import (
     GAMES,
@@ -29,6 +33,7 @@ from parallel_play import (
 )
 
 from keisei.config.schema import AppConfig
+from keisei.core.numerics import Numerics
 from keisei.core.self_play import SavedGames, SelfPlay
 from keisei.shogi import Color
 from keisei.shogi.vector import VectorGames
@@ -43,10 +48,12 @@ pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 # ------------------------------------------------------------------------ the same as in one process
 
 
-@pytest.mark.parametrize("use_shared_memory", [True, False])
-def test_one_worker_plays_what_serial_self_play_does(use_shared_memory: bool) -> None:
+@pytest.mark.parametrize(
+    ("use_shared_memory", "numerics"), [(True, NATIVE), (False, NATIVE), (True, Numerics(channels_last=True))]
+)
+def test_one_worker_plays_what_serial_self_play_does(use_shared_memory: bool, numerics: Numerics) -> None:
     config = small_config(use_shared_memory=use_shared_memory)
-    agent, serial_agent = new_agent(config), new_agent(config)
+    agent, serial_agent = new_agent(config, numerics), new_agent(config, numerics)
     serial = SelfPlay.begin(config.env, games=GAMES, seed=config.run.seed)
     finished = 0
     with ParallelManager(config, agent) as manager:
@@ -530,6 +537,27 @@ def test_half_precision_changes_what_is_played_only_by_rounding(compression_enab
 
 
 # ------------------------------------------------------------------------ status
+
+
+@pytest.mark.parametrize("numerics", [NATIVE, Numerics()], ids=str)
+def test_a_worker_loads_torch_only_to_compute_with_it(numerics: Numerics) -> None:
+    # In a process of its own: here the server that forks workers may have torch already.
+    code = f"""if True:
+        from pathlib import Path
+        from parallel_play import SEGMENT, ParallelManager, new_agent, small_config
+        from keisei.core.numerics import Numerics
+
+        config = small_config()
+        with ParallelManager(config, new_agent(config, {numerics!r})) as manager:
+            manager.collect_experiences(SEGMENT)
+            libraries = Path(f"/proc/{{manager.get_statistics()['worker_stats'][0]['pid']}}/maps").read_text()
+            print("_native" in libraries, "libtorch" in libraries)
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert (done.stdout, done.stderr) == (f"True {not numerics.native}\n", "")
 
 
 def test_statistics_have_all_that_is_promised() -> None:
