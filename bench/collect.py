@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 import command_line
 import learners
-import torch
 import vectorizers
 from contest import Contender, Contest, TakeTurn, Turn, measured
 from settings import Peers, Scale, config_of
@@ -42,7 +41,7 @@ def _serial(scale: Scale, games: int, threads: int, _stack: ExitStack) -> TakeTu
     moves = scale.of(512 if games == 1 else 64, least=8)
 
     def play() -> float:
-        torch.set_num_threads(threads)
+        agent.use_threads(threads)
         return len(self_play.rollout(agent, moves).segment)
 
     play()

@@ -16,7 +16,7 @@ import torch
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores, keep_freed_memory
-from keisei.core.policy import NetworkPolicy
+from keisei.core.policy import Policy
 from keisei.core.self_play import SelfPlay
 from keisei.evaluation import AlphaBetaPlayer, NetworkPlayer, RandomPlayer, Turn, play_match
 from keisei.runs.checkpoint import save_checkpoint
@@ -41,7 +41,7 @@ def middle_games(count: int, first_ply: int = 40) -> list[ShogiGame]:
     return games
 
 
-def match_with_random(policy: NetworkPolicy) -> str:
+def match_with_random(policy: Policy) -> str:
     """Play the 200 games."""
     begin = time.perf_counter()
     result = play_match(NetworkPlayer(policy, "network", seed=1, temperature=0.25), RandomPlayer(seed=2))
@@ -60,7 +60,7 @@ def alpha_beta_speed(depth: int, threads: int) -> str:
     return f"{moves / (time.perf_counter() - begin):,.0f} moves/s"
 
 
-def search_speed(policy: NetworkPolicy, games: int, leaves: int) -> str:
+def search_speed(policy: Policy, games: int, leaves: int) -> str:
     """Search this many games at once for a few seconds."""
     search = Search(middle_games(games), policy.evaluate, settings=SearchSettings(leaves=leaves))
     search.run(visits=8)
@@ -107,11 +107,10 @@ def main() -> None:
     arguments = parser.parse_args()
     where = arguments.checkpoint
     keep_freed_memory()
-    torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         path = find_checkpoint(where) if where else untrained(Path(folder))
-        policy = load_network(path).policy
-        print(f"{cores()} cores, {policy.parameters:,} parameters, network on {arguments.threads} thread(s)")
+        policy = load_network(path, threads=arguments.threads).policy
+        print(f"{cores()} cores, network on {arguments.threads} thread(s)")
         print(f"200 games against random    {match_with_random(policy)}", flush=True)
         for depth in range(1, 5):
             print(f"alpha-beta, depth {depth}, 1 thread {alpha_beta_speed(depth, 1)}", flush=True)

@@ -96,7 +96,7 @@ def config_of(
                     "use_shared_memory": shared_memory,
                 },
             },
-            "run": {"numerics": "float32+channels_last", "console": "off"},
+            "run": {"numerics": "native", "console": "off"},
         }
     )
 

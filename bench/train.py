@@ -20,6 +20,10 @@ from contest import Contender, Contest, TakeTurn, measured
 from settings import Peers, Scale, config_of, epoch_moves
 
 from keisei.core.models import model_factory
+from keisei.core.native_learning import tower_operation
+from keisei.core.native_tower import NativeTower
+from keisei.shogi.positions import Positions
+from keisei.shogi.vector import Batch, VectorGames
 from keisei.training.collector import make_collector
 from keisei.training.trainer import Trainer
 
@@ -57,7 +61,7 @@ def _training(scale: Scale, games: int, workers: int, threads: int, lag: int, st
     collector.start_workers()
 
     def epoch() -> float:
-        torch.set_num_threads(threads)
+        trainer.agent.use_threads(threads)
         segments = [one.segment for one in collector.collect_experiences(epoch_moves(scale))]
         trainer.perform_ppo_update(segments)
         collector.synchronize_models()
@@ -68,18 +72,18 @@ def _training(scale: Scale, games: int, workers: int, threads: int, lag: int, st
 
 
 def _network_alone(scale: Scale, threads: int, _stack: ExitStack) -> TakeTurn:
-    model = model_factory(config_of(scale).model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    played, learned = (torch.rand(n, 46, 9, 9).to(memory_format=torch.channels_last) for n in (64, 256))
+    model = config_of(scale).model
+    network, tower = model_factory(model), NativeTower(model, threads=threads)
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+    played, learned = (_positions(count) for count in (64, 256))
     moves = epoch_moves(scale)
 
     def epoch() -> float:
-        torch.set_num_threads(threads)
-        with torch.inference_mode():
-            for _ in range(moves // 64 + 1):  # one more for the values at the end
-                model(played)
+        torch.set_num_threads(1)  # its waiting threads would take cores from the tower's
+        for _ in range(moves // 64 + 1):  # one more for the values at the end
+            tower.evaluate(played)
         for _ in range(moves // 256):
-            logits, values = model(learned)
+            logits, values = tower_operation(tower, network, learned)
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward([logits, values], [torch.ones_like(logits), torch.ones_like(values)])
             optimizer.step()
@@ -87,6 +91,12 @@ def _network_alone(scale: Scale, threads: int, _stack: ExitStack) -> TakeTurn:
 
     epoch()
     return lambda: measured(epoch)
+
+
+def _positions(count: int) -> Positions:
+    batch = Batch.empty(count, planes=False)
+    VectorGames(count, seed=1, random_plies=40).observe(batch)
+    return Positions.of_packed(batch.packed)
 
 
 if __name__ == "__main__":

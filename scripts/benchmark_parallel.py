@@ -73,7 +73,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
                 "steps_per_epoch": epoch,
                 "parallel": parallel,
             },
-            "run": {"numerics": "float32+channels_last", "console": "off"},
+            "run": {"numerics": arguments.numerics, "console": "off"},
         }
     )
 
@@ -85,7 +85,7 @@ def serial(arguments: argparse.Namespace, games: int, threads: int) -> Contestan
     self_play = SelfPlay.begin(config.env, games=games, seed=1)
 
     def turn() -> Turn:
-        torch.set_num_threads(threads)
+        agent.use_threads(threads)
         start, cpu = time.perf_counter(), time.process_time()
         played = self_play.rollout(agent, arguments.steps)
         return Turn(len(played.segment), time.perf_counter() - start, time.process_time() - cpu)
@@ -146,7 +146,7 @@ def training(arguments: argparse.Namespace, workers: int, threads: int, stack: E
     collector.start_workers()
 
     def turn() -> Turn:
-        torch.set_num_threads(threads)
+        trainer.agent.use_threads(threads)
         start, cpu = time.perf_counter(), time.process_time()
         segments = [one.segment for one in collector.collect_experiences(EPOCH)]
         trainer.perform_ppo_update(segments)
@@ -253,6 +253,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workers", default="1,2,4,8", help="numbers of workers (default 1,2,4,8)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant (default 5)")
     parser.add_argument("--network", default="3x32", help="blocks x channels (default 3x32)")
+    parser.add_argument(
+        "--numerics", default="native", help="run.numerics, such as float32+channels_last (default native)"
+    )
     parser.add_argument("--games", type=int, default=64, help="games side by side in a process (default 64)")
     parser.add_argument("--steps", type=int, default=64, help="moves of each game in a turn (default 64)")
     parser.add_argument("--plot", type=Path, default=Path("benchmark_parallel.png"), help="the plot file")
