@@ -3,3 +3,7 @@
 
 class UserError(Exception):
     """A mistake by the user, or in a file or program they named; the message says what was expected."""
+
+
+class NetworkError(UserError, ValueError):
+    """A network that cannot be played with, because its weights or results are not finite."""

@@ -93,6 +93,7 @@ void evaluate(SharedTower& self, nb::handle planes, nb::handle offsets, nb::hand
 void gradients(SharedTower& self, nb::handle planes, nb::handle offsets, nb::handle moves, nb::handle kept,
                nb::handle d_logits, nb::handle d_values, nb::handle d_weights) {
     const Use tower(self);
+    if (!tower->can_learn()) raise_value_error("the weights were not loaded for learning");
     const Positions positions(*tower.operator->(), planes, offsets, moves);
     const Array<float> memory(kept, "kept", {Py_ssize_t(tower->memory_of(positions.count()))}, false);
     const Array<float> in_logits(d_logits, "d_logits", {positions.moves()}, false);

@@ -99,6 +99,7 @@ int Tower::logits() const { return shape_.linear_head ? ACTIONS : LABEL_PLANES *
 size_t Tower::memory_of(int positions) const { return boards_kept() * size_t(positions) * board_floats(); }
 
 void Tower::load(const float* weights, bool learning) {
+    can_learn_ = learning;
     for (const Field& field : fields_)
         for (size_t row = 0; row < size_t(field.rows); ++row)
             std::copy_n(weights + field.flat + row * field.flat_row, field.columns,

@@ -58,6 +58,7 @@ public:
 
     // Takes the weights, in the order of the network's state_dict; `learning`: gradients() will be asked for.
     void load(const float* weights, bool learning);
+    bool can_learn() const { return can_learn_; }  // whether the weights were loaded for gradients()
 
     // Writes logits [M] and values [N]. `kept`, if not null, gets what gradients() needs.
     void evaluate(const TowerInput& input, float* logits, float* values, float* kept);
@@ -146,6 +147,7 @@ private:
     size_t hidden_, hidden_bias_, value_gamma_, value_beta_, out_, out_bias_;
 
     Floats weights_, linear_;
+    bool can_learn_ = false;
     std::vector<std::unique_ptr<Workspace>> workspaces_;  // one for each thread
     Floats d_boards_, part_sums_, part_filters_, features_;  // of gradients(), kept from call to call
 };

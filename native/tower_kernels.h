@@ -55,7 +55,7 @@ struct TowerKernels {
     // and 1 / standard deviation.
     void (*normalize)(const float* x, NormShape shape, const float* gamma, const float* beta, bool bordered,
                       float* y, float* statistics);
-    // Backwards: adds to dx [81][c], dgamma [c] and dbeta [c]; scratch: [4][c].
+    // Backwards: adds to dx [81][c], dgamma [c] and dbeta [c]; scratch: [2][c].
     void (*normalize_back)(const float* x, NormShape shape, const float* gamma, const float* beta,
                            const float* statistics, const float* dy, bool bordered, float* dx, float* dgamma,
                            float* dbeta, float* scratch);

@@ -319,8 +319,6 @@ void normalize_back(const float* x, NormShape shape, const float* gamma, const f
             s += gradient;
             p = fused(gradient, away * inv, p);
         });
-        store(sum + channel, s);
-        store(product + channel, p);
         store(dbeta + channel, load(dbeta + channel) + s);
         store(dgamma + channel, load(dgamma + channel) + p);
         store(sum + channel, s * g);

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
+#include "encode.h"
 #include "tower.h"
 
 namespace keisei {
 
-constexpr int PLANES = 46, ACTIONS = 13527, LABEL_PLANES = 27;
+constexpr int LABEL_PLANES = 27;
 constexpr int NARROW = 8, FEATURES = NARROW * BOARD;  // before the linear head
 constexpr int VECTOR = 16;                            // floats of the longest vector
 constexpr int FEATURE_ROW = (FEATURES + VECTOR - 1) / VECTOR * VECTOR;
@@ -37,7 +38,7 @@ struct Tower::Workspace {
           x(size_t(BLOCK) * BOARD * c),
           z(x.size()),
           features(FEATURE_ROW),
-          channels_(size_t(2 * BLOCK + 12) * c),
+          channels_(size_t(2 * BLOCK + 11) * c),
           hidden_(3 * wide) {}
 
     const size_t c, wide;

@@ -54,7 +54,7 @@ class Evaluator:
 def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device, planes: Tensor) -> Numerics:
     """Return what run.numerics names; with `auto`, the fastest.
 
-    `auto` is native where that was always the fastest, see docs/network.md: on x86 CPUs, up to
+    `auto` is native where minibatches were never slower, see docs/network.md: on CPUs other than ARM's, up to
     NATIVE_CHANNELS. Elsewhere, and with `auto+…`, it times a forward and a backward pass of torch with
     bfloat16, with channels-last unless it is named, and with both: the gain of one depends on the other. Then
     with torch.compile, only if it is named.
@@ -79,7 +79,7 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
         return Numerics(channels_last, precision == "bfloat16", compiled)
     is_fast = best_kernels() != NEON and channels <= NATIVE_CHANNELS  # nobody has timed it on ARM
     if can_be_native and is_fast and not extras:
-        return Numerics(native=best_kernels(), why="the fastest for this network on this CPU")
+        return Numerics(native=best_kernels(), why="as always on such a CPU")
     plain = Numerics(channels_last=channels_last)
     options = {"bfloat16": replace(plain, bfloat16=True)}
     if not channels_last:

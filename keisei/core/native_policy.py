@@ -11,25 +11,26 @@ from keisei.core.native_tower import Evaluated, NativeTower
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.policy import Choice, Floats, Policy
+from keisei.errors import NetworkError
 from keisei.shogi.positions import Positions
 
 
-def policy_on_cpu(config: AppConfig, numerics: Numerics, *, threads: int = 1) -> Policy:
-    """Return a policy that plays for a learner on the CPU, as the numerics say: if native, without torch."""
+def policy_on_cpu(config: AppConfig, numerics: Numerics) -> Policy:
+    """Return a policy for a worker, computed as the numerics say: if native, without torch. One thread."""
     if numerics.native:
-        return NativePolicy(config, kernels=numerics.native, threads=threads, strict=False)
+        return NativePolicy(config, kernels=numerics.native, strict=False)
     import torch  # only here: whoever plays natively does without
 
     from keisei.core.network_policy import NetworkPolicy
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     return NetworkPolicy(config, "cpu", numerics=numerics)
 
 
 class NativePolicy:
     """A tower that plays. kernels: one of usable_kernels(), the best if not given.
 
-    strict: weights and results that are NaN or infinite are a ValueError. Otherwise it plays on, as torch
+    strict: weights and results that are NaN or infinite are a NetworkError. Otherwise it plays on, as torch
     does: a learner sees them by its loss.
     """
 
@@ -44,7 +45,7 @@ class NativePolicy:
     def load_arrays(self, weights: Mapping[str, npt.NDArray[np.floating]]) -> None:
         """Load weights by name; ValueError if they are of another architecture."""
         if self._strict and not all(np.isfinite(array).all() for array in weights.values()):
-            raise ValueError("the weights are NaN or infinite")
+            raise NetworkError("the weights are NaN or infinite")
         self.tower.load(weights)
 
     def use_threads(self, threads: int) -> None:
@@ -81,5 +82,5 @@ class NativePolicy:
     def _evaluated(self, positions: Positions) -> Evaluated:
         found = self.tower.evaluate(positions)
         if self._strict and not (np.isfinite(found.values).all() and np.isfinite(found.logits).all()):
-            raise ValueError("the network's results are NaN or infinite: its weights are too large")
+            raise NetworkError("the network's results are NaN or infinite: its weights are too large")
         return found

@@ -90,6 +90,8 @@ class NativeTower:
         self._config = config
         self._tower = self._made(kernels or best_kernels(), threads)
         self._flat = np.zeros(self._tower.parameters, np.float32)
+        self._learning = False  # whether the weights are loaded for gradients
+        self.loads = 0  # so far; tells whether others were loaded since
         self._spare = np.empty(0, np.float32)  # memory of an evaluation whose gradients are known
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
         self._slices = dict(zip(self.shapes, (slice(a, b) for a, b in pairwise(ends)), strict=True))
@@ -113,6 +115,11 @@ class NativeTower:
         return self._tower.kernels
 
     @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return self._tower.threads
+
+    @property
     def parameters(self) -> int:
         """The number of weights."""
         return self._tower.parameters
@@ -121,7 +128,7 @@ class NativeTower:
         """Compute with this many threads from now on."""
         if threads != self._tower.threads:
             self._tower = self._made(self.kernels, threads)
-            self._tower._load(self._flat, False)
+            self._tower._load(self._flat, self._learning)
 
     def load(self, weights: Mapping[str, npt.NDArray[np.floating]], *, learning: bool = False) -> None:
         """Load weights by name; ValueError if of another architecture. learning: for gradients too."""
@@ -129,6 +136,8 @@ class NativeTower:
         for name, where in self._slices.items():
             self._flat[where] = weights[name].reshape(-1)
         self._tower._load(self._flat, learning)
+        self._learning = learning
+        self.loads += 1
 
     def evaluate(self, positions: Positions, *, keep: bool = False) -> Evaluated:
         """Return logits and values; `keep` for gradients."""
@@ -149,6 +158,8 @@ class NativeTower:
         evaluated: what `evaluate` returned for these positions with these weights; its memory is used again,
         so a second call is a ValueError.
         """
+        if evaluated.kept.size != self._tower._memory_of(len(positions)):
+            raise ValueError("this evaluation was not kept for gradients, or they were computed already")
         moves = self._move_of_action[positions.actions]
         flat = np.empty(self.parameters, np.float32)
         self._tower._gradients(

@@ -16,7 +16,7 @@ from keisei.core.evaluator import Evaluator, choose_numerics, synchronize
 from keisei.core.models import model_factory
 from keisei.core.native_learning import tower_operation
 from keisei.core.native_policy import NativePolicy
-from keisei.core.native_tower import check_shapes
+from keisei.core.native_tower import NativeTower, check_shapes
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.policy import Choice
@@ -55,6 +55,7 @@ class NetworkPolicy:
         if numerics.native:
             threads = config.run.threads or torch.get_num_threads()
             self._native = NativePolicy(config, kernels=numerics.native, threads=threads, strict=False)
+            self._learning = NativeTower(config.model, kernels=numerics.native, threads=threads)
 
     @property
     def parameters(self) -> int:
@@ -66,6 +67,7 @@ class NetworkPolicy:
         torch.set_num_threads(threads)
         if self._native is not None:
             self._native.use_threads(threads)
+            self._learning.use_threads(threads)
 
     @torch.inference_mode()
     def select_action(
@@ -143,9 +145,12 @@ class NetworkPolicy:
         if self._native is None:
             logits, values = self._evaluate(torch.from_numpy(positions.planes))
             return legal.pick(logits), values
-        self._native_version = -1  # a step of the optimiser will follow
-        listed, values = tower_operation(self._native.tower, self.network, positions)
+        listed, values = tower_operation(self._learning, self.network, positions)
         return legal.spread(listed), values
+
+    def _weights_changed(self) -> None:
+        """Let the next move be chosen with new weights; needed where weights_version does not notice."""
+        self._native_version = -1
 
     def _player(self, native: NativePolicy) -> NativePolicy:
         """Return the policy that plays, with the network's weights of now."""

@@ -66,9 +66,11 @@ class PPOAgent(NetworkPolicy):
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
         """The optimiser, made on first use: torch takes a second for the first one."""
-        return torch.optim.Adam(
+        optimizer = torch.optim.Adam(
             self.network.parameters(), lr=self.config.training.learning_rate, eps=1e-5, fused=True
         )
+        optimizer.register_step_post_hook(lambda *_: self._weights_changed())
+        return optimizer
 
     def learn(
         self,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,16 @@ import safetensors.numpy
 from keisei.config.schema import AppConfig
 from keisei.core.device import CPU, choose_device, may_have_accelerator
 from keisei.core.native_policy import NativePolicy
-from keisei.core.native_tower import usable_kernels
+from keisei.core.native_tower import check_shapes, usable_kernels, weight_shapes
+from keisei.core.numerics import Numerics
 from keisei.core.policy import Policy
 from keisei.runs.checkpoint_format import STATE, UNFIT, CheckpointError, parsed_json, verified
 from keisei.runs.find import run_of
 from keisei.shogi import ShogiGame
 from keisei.shogi.positions import Positions
+
+if TYPE_CHECKING:
+    import torch
 
 WEIGHTS = "weights"
 
@@ -32,15 +37,15 @@ WEIGHTS = "weights"
 class StoredNetwork:
     """A network as a checkpoint has it.
 
-    config: its architecture, and the length of the games it was trained on. weights: by name. kernels: the
-    native ones that its run computed with, "" if it used torch. sha256: of weights.safetensors, the bytes
-    that were read. step: its training moves. run: the name of its run's directory, or of the checkpoint's own
-    if it is outside any run.
+    config: its architecture, and the length of the games it was trained on. weights: by name. numerics,
+    device: how and where its run computed. sha256: of weights.safetensors, the bytes that were read. step:
+    its training moves. run: the name of its run's directory, or of the checkpoint's own if it is outside any.
     """
 
     config: AppConfig
     weights: Mapping[str, npt.NDArray[np.float32]]
-    kernels: str
+    numerics: Numerics
+    device: str
     run: str
     step: int
     sha256: str
@@ -69,12 +74,13 @@ def read_network(path: Path) -> StoredNetwork:
     try:
         weights = safetensors.numpy.load(files[file])
         config = _config_to_play(state["config"])
-        kernels = state["numerics"].get("native", "")
+        check_shapes(weight_shapes(config.model), {name: array.shape for name, array in weights.items()})
+        numerics, device = Numerics(**state["numerics"]), str(state["device"])
     except (*UNFIT, AttributeError) as error:
         raise _unplayable(path, error) from error
     run = run_of(path) or path.absolute()
     digest = hashlib.sha256(files[file]).hexdigest()
-    return StoredNetwork(config, weights, kernels, run.name, step, digest)
+    return StoredNetwork(config, weights, numerics, device, run.name, step, digest)
 
 
 def load_network(path: Path, device: str = CPU, *, threads: int = 1) -> LoadedNetwork:
@@ -83,27 +89,41 @@ def load_network(path: Path, device: str = CPU, *, threads: int = 1) -> LoadedNe
     device: as in run.device. threads: of the CPU.
     """
     stored = read_network(path)
+    accelerator = _accelerator(device)
     try:
-        policy = _policy(stored, device, threads)
+        policy = _native(stored, threads) if accelerator is None else _by_torch(stored, accelerator, threads)
         policy.load_arrays(stored.weights)
-        policy.evaluate(Positions.of_games([ShogiGame()]))  # a network that cannot says so now
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        _, values = policy.evaluate(Positions.of_games([ShogiGame()]))
+        if not np.isfinite(values).all():
+            raise ValueError("its results are NaN or infinite")
+    except ValueError as error:
         raise _unplayable(path, error) from error
     return LoadedNetwork(policy, stored.name, stored.step, stored.sha256)
 
 
-def _policy(stored: StoredNetwork, device: str, threads: int) -> Policy:
-    if device == CPU or (device == "auto" and not may_have_accelerator()):
-        # The run's own kernels play to the bit what they played in training.
-        kernels = stored.kernels if stored.kernels in usable_kernels() else ""
-        return NativePolicy(stored.config, kernels=kernels, threads=threads)
+def _accelerator(name: str) -> torch.device | None:
+    """Return the device that torch must compute on, None for the CPU; without torch there is only that."""
+    if name == CPU or (name == "auto" and not (may_have_accelerator() and find_spec("torch"))):
+        return None
+    device = choose_device(name)
+    return None if device.type == CPU else device
+
+
+def _native(stored: StoredNetwork, threads: int) -> Policy:
+    # The run's own kernels play to the bit what they played in training.
+    kernels = stored.numerics.native if stored.numerics.native in usable_kernels() else ""
+    return NativePolicy(stored.config, kernels=kernels, threads=threads)
+
+
+def _by_torch(stored: StoredNetwork, device: torch.device, threads: int) -> Policy:
     import torch
 
     from keisei.core.network_policy import NetworkPolicy
-    from keisei.core.numerics import Numerics
 
     torch.set_num_threads(threads)
-    return NetworkPolicy(stored.config, choose_device(device), numerics=Numerics())
+    same = device.type == stored.device
+    numerics = replace(stored.numerics, compiled=False) if same else Numerics()
+    return NetworkPolicy(stored.config, device, numerics=numerics)
 
 
 def _unplayable(path: Path, error: Exception) -> CheckpointError:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keisei.errors import UserError
+from keisei.errors import NetworkError, UserError
 from keisei.runs.checkpoint_format import CheckpointError
 from keisei.runs.find import find_checkpoint
 from keisei.usi.engine import Engine
@@ -73,7 +73,7 @@ def run_engine(checkpoint: Path, stdin: io.RawIOBase, stdout: io.RawIOBase, opti
     except KeyboardInterrupt:
         engine.close()
         return 130
-    except CheckpointError as error:
+    except (CheckpointError, NetworkError) as error:
         with contextlib.suppress(BrokenPipeError):
             engine.complain(error)
         return _refuse(error)

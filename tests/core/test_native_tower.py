@@ -222,9 +222,25 @@ def test_the_memory_of_an_evaluation_serves_once() -> None:
     evaluated, other = tower.evaluate(some, keep=True), tower.evaluate(some, keep=True)
     d_logits, d_values = np.ones_like(evaluated.logits), np.ones_like(evaluated.values)
     expected = tower.gradients(some, evaluated, d_logits, d_values)
-    with pytest.raises(ValueError, match="kept"):
+    with pytest.raises(ValueError, match=r"^this evaluation was not kept .*, or they were computed already$"):
         tower.gradients(some, evaluated, d_logits, d_values)
     again = tower.evaluate(some, keep=True)
     for evaluation in (again, other):
         found = tower.gradients(some, evaluation, d_logits, d_values)
         assert all(np.array_equal(found[name], gradient) for name, gradient in expected.items())
+
+
+def test_gradients_need_weights_that_were_loaded_for_them() -> None:
+    config, some = ModelConfig.model_validate(SMALL), first(9)
+    weights, expected = arrays(shaken(config)), natively(config, arrays(shaken(config)), some)
+    tower = NativeTower(config)
+    for earlier in (False, True):
+        tower.load(arrays(shaken(config, 2)), learning=earlier)
+        tower.load(weights)
+        with pytest.raises(ValueError, match=r"^the weights were not loaded for learning$"):
+            tower.gradients(some, tower.evaluate(some, keep=True), *ends(some))
+    tower.load(weights, learning=True)
+    evaluated = tower.evaluate(some, keep=True)
+    tower.use_threads(2)
+    found = tower.gradients(some, evaluated, *ends(some))
+    assert all(np.array_equal(found[name], gradient) for name, gradient in expected.gradients.items())

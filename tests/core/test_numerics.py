@@ -50,7 +50,7 @@ def wide_network() -> ActorCriticResTower:
 def test_auto_is_native_up_to_a_width_and_for_the_tower_on_a_cpu() -> None:
     numerics = choose_numerics(network(), RunConfig(), CPU, planes())
     assert numerics.native == best_kernels()
-    assert str(numerics) == f"native {best_kernels()} (the fastest for this network on this CPU)"
+    assert str(numerics) == f"native {best_kernels()} (as always on such a CPU)"
     assert not choose_numerics(wide_network(), RunConfig(), CPU, planes()).native
 
     class Own(torch.nn.Module):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from learning import NATIVE, buffer_of, played_segment, positions, small_agent, small_config
+from learning import NATIVE, buffer_of, loss_of, played_segment, positions, small_agent, small_config
 from learning import one_thread as one_thread
+from torch import Tensor
 
 from keisei.core.native_policy import NativePolicy, policy_on_cpu
 from keisei.core.network_policy import NetworkPolicy
@@ -49,8 +50,9 @@ def test_the_number_of_threads_changes_nothing_but_speed() -> None:
         priors, values = policy.evaluate(some)
         policy.use_threads(3)
         again, values_again = policy.evaluate(some)
-        np.testing.assert_allclose(again, priors, atol=1e-6)
-        np.testing.assert_allclose(values_again, values, atol=1e-6)
+        tolerance = 0 if isinstance(policy, NativePolicy) else 1e-6
+        np.testing.assert_allclose(again, priors, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(values_again, values, rtol=0, atol=tolerance)
         policy.use_threads(1)
         assert np.array_equal(policy.evaluate(some)[0], priors)
 
@@ -69,6 +71,49 @@ def test_a_policy_notices_new_weights_however_they_came() -> None:
         expected = agent.network(torch.from_numpy(some.planes))[1]
     np.testing.assert_allclose(seen[-1], expected, atol=1e-6)
     assert len({values.tobytes() for values in seen}) == 4
+
+
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
+def test_playing_between_loss_and_step_changes_nothing(numerics: Numerics) -> None:
+    """Of the gradients, and of what is played after the step."""
+    agents = [small_agent(numerics=numerics) for _ in range(2)]
+    some = Positions.of_packed(positions(5))
+    batch = buffer_of(played_segment(agents[0])).all()
+    for plays, agent in enumerate(agents):
+        loss, _ = loss_of(agent, batch, 0.0)
+        if plays:
+            agent.get_value(some.planes)
+        loss.backward()
+        if plays:
+            agent.get_value(some.planes)
+        agent.optimizer.step()
+    first, second = (agent.get_value(some.planes) for agent in agents)
+    assert np.array_equal(first, second)
+    with torch.inference_mode():
+        expected = agents[0].network(torch.from_numpy(some.planes))[1]
+    np.testing.assert_allclose(first, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)
+def test_gradients_of_two_losses_add_up_and_changed_weights_are_noticed(numerics: Numerics) -> None:
+    agent = small_agent(numerics=numerics)
+    batch = buffer_of(played_segment(agent)).all()
+
+    def gradients(*losses: Tensor) -> list[Tensor]:
+        agent.network.zero_grad()
+        torch.stack(losses).sum().backward()
+        return [weight.grad.clone() for weight in agent.network.parameters() if weight.grad is not None]
+
+    def loss() -> Tensor:
+        return loss_of(agent, batch, 0.0)[0]
+
+    for one, two in zip(gradients(loss()), gradients(loss(), loss()), strict=True):
+        torch.testing.assert_close(2 * one, two)
+    late = loss()
+    with torch.no_grad():
+        agent.network.get_parameter("blocks.0.conv1.weight").add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        late.backward()
 
 
 @pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)

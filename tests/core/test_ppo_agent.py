@@ -75,7 +75,7 @@ def test_learning_starts_from_the_policy_that_has_played(
         for metrics in seen:
             assert metrics["policy/approx_kl"] < 1e-5
             assert metrics["policy/clip_fraction"] == 0
-    assert loss_of(agent, some, 0.0)[1]["policy/approx_kl"] > 1e-5, "the policy has not changed at all"
+        assert loss_of(agent, some, 0.0)[1]["policy/approx_kl"] > 1e-5, "the policy has not changed at all"
 
 
 @pytest.mark.parametrize("numerics", [Numerics(), NATIVE], ids=str)

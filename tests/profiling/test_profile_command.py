@@ -147,7 +147,9 @@ def test_the_script_profiles_serially_compares_and_records_kernels(folder: Path)
 
 @pytest.mark.parallel
 def test_without_any_permission_every_process_samples_its_own_python_stacks(tmp_path: Path) -> None:
-    config = settings_for(load_config("tiny"), "parallel", 1, 1024, evaluation=False)
+    # Large enough for a worker to be met while it plays.
+    large = load_config("tiny", ["model.blocks=4", "model.channels=64"])
+    config = settings_for(large, "parallel", 1, 1024, evaluation=False)
     found = run_pass(config, "python_stacks", tmp_path / "stacks")
     assert found.stacks.keys() == {"learner", "worker 0"}
     assert any("SelfPlay.rollout (keisei/core/self_play.py)" in stack for stack in found.stacks["worker 0"])

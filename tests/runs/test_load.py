@@ -11,6 +11,7 @@ import pytest
 import torch
 from small_runs import checkpoint_of, small_run
 
+from keisei.config.config_errors import ConfigError
 from keisei.core.native_policy import NativePolicy
 from keisei.core.native_tower import best_kernels
 from keisei.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
@@ -93,3 +94,31 @@ def test_playing_needs_no_torch(run: Path, tmp_path: Path, arguments: list[str],
     )
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
+
+
+def test_without_torch_auto_is_the_cpu_also_where_a_driver_is(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkpoint_of(run, 512)
+    monkeypatch.setattr("keisei.runs.load.may_have_accelerator", lambda: True)
+    assert isinstance(load_network(path, "auto").policy, NativePolicy)  # torch finds no accelerator
+    monkeypatch.setattr("keisei.runs.load.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert isinstance(load_network(path, "auto").policy, NativePolicy)
+
+
+def test_a_device_that_is_not_there_is_no_damage_of_the_checkpoint(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^run.device: given cuda, expected auto or an available device"):
+        load_network(checkpoint_of(run, 512), "cuda")
+
+
+def test_weights_of_another_architecture_are_refused(run: Path, tmp_path: Path) -> None:
+    stored = load_checkpoint(checkpoint_of(run, 512))
+    tensors = {part: dict(named) for part, named in stored.tensors.items()}
+    tensors["weights"]["stem.bias"] = torch.zeros(9)
+    path = save_checkpoint(tmp_path, replace(stored, tensors=tensors))
+    for read in (read_network, load_network):
+        with pytest.raises(
+            CheckpointError, match=r"another architecture: stem\.bias is \[9\], expected \[8\]"
+        ):
+            read(path)

@@ -10,22 +10,21 @@ import torch
 from torch import Tensor, nn
 
 from keisei.config.schema import ModelConfig
+from keisei.core.native_tower import LINEAR_HEAD_CHANNELS, excitation_width
 from keisei.core.policy_labels import ACTION_LABELS, LABELS
 from keisei.shogi.encoding import ACTIONS, PLANES
-
-_LINEAR_HEAD_CHANNELS = 8
 
 
 class ResidualBlock(nn.Module):
     """x + conv(relu(norm(conv(relu(norm(x)))))), with optional squeeze-and-excitation."""
 
-    def __init__(self, channels: int, groups: int, se_ratio: float) -> None:
+    def __init__(self, channels: int, groups: int, excitation: int) -> None:
         super().__init__()
         self.norm1 = nn.GroupNorm(groups, channels)
         self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = nn.GroupNorm(groups, channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.excitation = SqueezeExcitation(channels, se_ratio) if se_ratio > 0 else nn.Identity()
+        self.excitation = SqueezeExcitation(channels, excitation) if excitation else nn.Identity()
         nn.init.zeros_(self.conv2.weight)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -39,9 +38,8 @@ class ResidualBlock(nn.Module):
 class SqueezeExcitation(nn.Module):
     """A scale from 0 to 2 for each channel, computed from its mean over the board."""
 
-    def __init__(self, channels: int, ratio: float) -> None:
+    def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
-        hidden = max(1, round(channels * ratio))
         self.squeeze = nn.Linear(channels, hidden)
         self.excite = nn.Linear(hidden, channels)
 
@@ -69,8 +67,8 @@ class LinearPolicyHead(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.narrow = nn.Conv2d(channels, _LINEAR_HEAD_CHANNELS, 1)
-        self.conv = nn.Linear(_LINEAR_HEAD_CHANNELS * 81, ACTIONS)
+        self.narrow = nn.Conv2d(channels, LINEAR_HEAD_CHANNELS, 1)
+        self.conv = nn.Linear(LINEAR_HEAD_CHANNELS * 81, ACTIONS)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [B, 13527] for [B, channels, 9, 9]."""
@@ -104,7 +102,10 @@ class ActorCriticResTower(nn.Module):
         channels = config.channels
         self.stem = nn.Conv2d(PLANES, channels, 3, padding=1)
         self.blocks = nn.Sequential(
-            *(ResidualBlock(channels, config.norm_groups, config.se_ratio) for _ in range(config.blocks))
+            *(
+                ResidualBlock(channels, config.norm_groups, excitation_width(config))
+                for _ in range(config.blocks)
+            )
         )
         self.norm = nn.GroupNorm(config.norm_groups, channels)
         labels = config.policy_head == "labels"

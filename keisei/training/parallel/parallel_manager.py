@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
+from keisei.core.device import CPU
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
@@ -99,7 +100,12 @@ class ParallelManager:
             self._communicator,
             self._synchronizer,
             self._statistics,
-            (worker, self.config, _workers_numerics(agent), tuple(worker_arguments)),
+            (
+                worker,
+                self.config,
+                workers_numerics(agent.device.type, agent.numerics),
+                tuple(worker_arguments),
+            ),
             timeout=parallel.worker_timeout,
             supervision=supervision,
             notice=notice,
@@ -411,8 +417,8 @@ def _active(workers: Sequence[WorkerStatus]) -> int:
     return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
 
 
-def _workers_numerics(agent: PPOAgent) -> Numerics:
-    """Return the numeric formats for the workers, which play on the CPU: the learner's if it is there too."""
-    if agent.device.type == "cpu":
-        return replace(agent.numerics, compiled=False)
+def workers_numerics(device: str, numerics: Numerics) -> Numerics:
+    """Return how workers compute on the CPU: as the learner if it is there too, natively if it has a GPU."""
+    if device == CPU:
+        return replace(numerics, compiled=False)
     return Numerics(native=best_kernels(), why="on the CPU")

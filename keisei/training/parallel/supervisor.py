@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
+from types import FunctionType, ModuleType
 from typing import Any
 
 from keisei.config.schema import AppConfig
@@ -368,6 +369,7 @@ def _ensure_fork_server() -> None:
 
 def _main_has_torch() -> bool:
     """Return whether the main module seems to load torch; every new process imports that module again."""
-    values = list(vars(sys.modules["__main__"]).values())
-    names = [str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values]
-    return any(f"{name}.".startswith(("torch.", "keisei.training.", "keisei.core.")) for name in names)
+    kinds = (ModuleType, FunctionType, type)
+    named = [value for value in vars(sys.modules["__main__"]).values() if isinstance(value, kinds)]
+    names = [value.__name__ if isinstance(value, ModuleType) else value.__module__ for value in named]
+    return any(f"{name}.".startswith(("torch.", "keisei.training.")) for name in names)

@@ -33,6 +33,7 @@ from parallel_play import (
 )
 
 from keisei.config.schema import AppConfig
+from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.self_play import SavedGames, SelfPlay
 from keisei.shogi import Color
@@ -40,7 +41,7 @@ from keisei.shogi.vector import VectorGames
 from keisei.training.metrics import explain
 from keisei.training.parallel import worker_setup
 from keisei.training.parallel.communication import WorkerSegment
-from keisei.training.parallel.parallel_manager import ParallelManager
+from keisei.training.parallel.parallel_manager import ParallelManager, workers_numerics
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
@@ -272,9 +273,8 @@ def test_workers_play_while_the_learner_does_not_look_and_the_lag_is_limited(
             for one in played:
                 versions[one.worker].append(one.version)
                 lags.append(manager.agent.version - one.version)
-            before = sum(worker.steps for worker in manager.workers)
             if len(lags) == 2:
-                wait_until(lambda before=before: sum(w.steps for w in manager.workers) > before)  # type: ignore[misc]
+                wait_until(lambda: sum(worker.steps for worker in manager.workers) > 2 * SEGMENT)
             manager.look_until(lambda: manager.queue_size() == 2 * lag)
             learn(manager.agent, [one.segment for one in played])
             assert manager.synchronize_models()
@@ -539,10 +539,17 @@ def test_half_precision_changes_what_is_played_only_by_rounding(compression_enab
 # ------------------------------------------------------------------------ status
 
 
+def test_workers_of_a_learner_on_a_gpu_are_native() -> None:
+    learners = Numerics(bfloat16=True, compiled=True)
+    assert workers_numerics("cuda", learners) == Numerics(native=best_kernels(), why="on the CPU")
+    assert workers_numerics("cpu", learners) == Numerics(bfloat16=True)
+
+
 @pytest.mark.parametrize("numerics", [NATIVE, Numerics()], ids=str)
 def test_a_worker_loads_torch_only_to_compute_with_it(numerics: Numerics) -> None:
     # In a process of its own: here the server that forks workers may have torch already.
-    code = f"""if True:
+    code = f"""
+def main():
         from pathlib import Path
         from parallel_play import SEGMENT, ParallelManager, new_agent, small_config
         from keisei.core.numerics import Numerics
@@ -552,7 +559,9 @@ def test_a_worker_loads_torch_only_to_compute_with_it(numerics: Numerics) -> Non
             manager.collect_experiences(SEGMENT)
             libraries = Path(f"/proc/{{manager.get_statistics()['worker_stats'][0]['pid']}}/maps").read_text()
             print("_native" in libraries, "libtorch" in libraries)
-    """
+
+main()
+"""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
