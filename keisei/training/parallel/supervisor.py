@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from keisei.config.schema import AppConfig
@@ -36,6 +36,7 @@ from keisei.training.parallel.supervised_worker import (
 )
 from keisei.training.parallel.worker_status import WorkerStatus
 
+_COMMAND = "keisei.cli.app"  # where the `keisei` command begins
 _LEAVE_SECONDS = 2.0  # for a worker to exit by itself
 _SAME_FAILURES = 3
 
@@ -81,7 +82,7 @@ class Supervisor:
         self._anything_delivered = False
         self._context = multiprocessing.get_context("forkserver")
         preload = ["keisei.training.parallel.self_play_worker"]
-        if not self._start[2].native or _main_has_torch():
+        if not self._start[2].native or _main_may_load_torch():
             preload.append("keisei.core.network_policy")  # torch, which workers would each load themselves
         # In another thread the kernel would take the end of that thread for the end of the process.
         if threading.current_thread() is threading.main_thread():
@@ -367,9 +368,11 @@ def _ensure_fork_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _main_has_torch() -> bool:
-    """Return whether the main module seems to load torch; every new process imports that module again."""
-    kinds = (ModuleType, FunctionType, type)
-    named = [value for value in vars(sys.modules["__main__"]).values() if isinstance(value, kinds)]
-    names = [value.__name__ if isinstance(value, ModuleType) else value.__module__ for value in named]
-    return any(f"{name}.".startswith(("torch.", "keisei.training.")) for name in names)
+def _main_may_load_torch() -> bool:
+    """Return whether the main module may load torch; every new process imports that module again.
+
+    The `keisei` command does not, and a notebook's or `python -c`'s module is not imported.
+    """
+    main = vars(sys.modules["__main__"])
+    command = any(isinstance(value, FunctionType) and value.__module__ == _COMMAND for value in main.values())
+    return "__file__" in main and not command
