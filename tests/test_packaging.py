@@ -81,7 +81,7 @@ def test_another_missing_module_is_a_bug_and_not_hidden() -> None:
 
 
 @needs_package
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENGINE_COMMANDS))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENGINE_COMMANDS - {"export"}))
 def test_the_wheel_alone_does_not_train_and_says_what_to_install(command: str, tmp_path: Path) -> None:
     arguments = ["x"] if command in WITH_ARGUMENT else []
     done = subprocess.run(
@@ -102,8 +102,12 @@ def test_the_wheel_alone_runs_the_engine(arguments: str, tmp_path: Path) -> None
 
 
 @needs_package
-def test_the_wheel_alone_plays_and_rates(tmp_path: Path) -> None:
+def test_the_wheel_alone_plays_and_rates_and_export_names_its_extra(tmp_path: Path) -> None:
     run = small_run(tmp_path / "first", 512)
+    command = [f"{PACKAGE}/keisei", "export", "first", "--out", "net.onnx"]
+    done = subprocess.run(command, cwd=run.parent, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pip install 'keisei[onnx]'" in done.stderr
     commands = {"usi first": "readyok", "play first --visits 4": "loading", "evaluate first --games 2": "Elo"}
     for arguments, says in commands.items():
         done = subprocess.run(
