@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import torch
+from settings import midgame_positions
 from torch import Tensor
 
 from keisei.config.schema import ModelConfig
@@ -21,7 +22,6 @@ from keisei.core.models import ActorCriticResTower
 from keisei.core.native_learning import tower_operation
 from keisei.core.native_tower import NativeTower, usable_kernels
 from keisei.shogi.positions import Positions
-from keisei.shogi.vector import Batch, VectorGames
 
 POSITIONS = 2
 NEAR = 3e-6
@@ -31,7 +31,7 @@ Forward = Callable[[], tuple[Tensor, Tensor]]
 Results = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], list[npt.NDArray[np.float64]]]
 
 
-def random_network(config: ModelConfig, seed: int) -> ActorCriticResTower:
+def random_network(config: ModelConfig, seed: int = 1) -> ActorCriticResTower:
     """Return a network in which every weight matters: as it begins, some are 0 and some very small."""
     network = ActorCriticResTower(config)
     generator = torch.Generator().manual_seed(seed)
@@ -42,13 +42,6 @@ def random_network(config: ModelConfig, seed: int) -> ActorCriticResTower:
             if "norm" in name and name.endswith("weight"):
                 weight.add_(1)
     return network
-
-
-def some_positions() -> Positions:
-    """Return positions after 40 random moves."""
-    batch = Batch.empty(POSITIONS, planes=False)
-    VectorGames(POSITIONS, seed=1, random_plies=40).observe(batch)
-    return Positions.of_packed(batch.packed)
 
 
 def results(network: ActorCriticResTower, forward: Forward) -> Results:
@@ -122,7 +115,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5, help="networks of each size (default 5)")
     arguments = parser.parse_args()
-    positions, names = some_positions(), ["torch float32", *usable_kernels()]
+    positions, names = midgame_positions(POSITIONS), ["torch float32", *usable_kernels()]
     print(f"| blocks × width | {' | '.join(f'{name}: results, gradients' for name in names)} |")
     print(f"|---|{'---|' * len(names)}", flush=True)
     for blocks in (3, 10):

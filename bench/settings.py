@@ -7,6 +7,8 @@ from pathlib import Path
 from results import fairy_stockfish_path
 
 from keisei.config.schema import AppConfig
+from keisei.shogi.positions import Positions
+from keisei.shogi.vector import Batch, VectorGames
 
 REQUIREMENTS = Path(__file__).with_name("requirements-peers.txt")
 
@@ -104,3 +106,10 @@ def config_of(
 def epoch_moves(scale: Scale) -> int:
     """Return the number of moves in an update."""
     return 512 if scale.is_tiny else 4096
+
+
+def midgame_positions(count: int) -> Positions:
+    """Return positions after 40 random moves."""
+    batch = Batch.empty(count, planes=False)
+    VectorGames(count, seed=1, random_plies=40).observe(batch)
+    return Positions.of_packed(batch.packed)

@@ -17,13 +17,11 @@ import command_line
 import learners
 import torch
 from contest import Contender, Contest, TakeTurn, measured
-from settings import Peers, Scale, config_of, epoch_moves
+from settings import Peers, Scale, config_of, epoch_moves, midgame_positions
 
 from keisei.core.models import model_factory
 from keisei.core.native_learning import tower_operation
 from keisei.core.native_tower import NativeTower
-from keisei.shogi.positions import Positions
-from keisei.shogi.vector import Batch, VectorGames
 from keisei.training.collector import make_collector
 from keisei.training.trainer import Trainer
 
@@ -75,7 +73,7 @@ def _network_alone(scale: Scale, threads: int, _stack: ExitStack) -> TakeTurn:
     model = config_of(scale).model
     network, tower = model_factory(model), NativeTower(model, threads=threads)
     optimizer = torch.optim.Adam(network.parameters(), fused=True)
-    played, learned = (_positions(count) for count in (64, 256))
+    played, learned = (midgame_positions(count) for count in (64, 256))
     moves = epoch_moves(scale)
 
     def epoch() -> float:
@@ -91,12 +89,6 @@ def _network_alone(scale: Scale, threads: int, _stack: ExitStack) -> TakeTurn:
 
     epoch()
     return lambda: measured(epoch)
-
-
-def _positions(count: int) -> Positions:
-    batch = Batch.empty(count, planes=False)
-    VectorGames(count, seed=1, random_plies=40).observe(batch)
-    return Positions.of_packed(batch.packed)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from learning import one_thread as one_thread
 from learning import positions
+from network_errors import random_network
 
 from keisei import _native
 from keisei.config.schema import ModelConfig
@@ -28,19 +29,6 @@ Floats = npt.NDArray[np.float32]
 def first(count: int) -> Positions:
     """Return so many positions, the same again where there are more than exist."""
     return Positions.of_packed(np.resize(positions(20), (count, 104)))
-
-
-def shaken(config: ModelConfig, seed: int = 1) -> ActorCriticResTower:
-    """Return a network in which every weight matters: the usual start has zeros and very small ones."""
-    network = model_factory(config)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, weight in network.named_parameters():
-            fan_in = weight[0].numel() if weight.ndim > 1 else 4
-            weight.copy_(torch.randn(weight.shape, generator=generator) / fan_in**0.5)
-            if "norm" in name and name.endswith("weight"):
-                weight.add_(1)
-    return network
 
 
 def arrays(network: ActorCriticResTower) -> dict[str, Floats]:
@@ -139,7 +127,7 @@ configs = st.builds(
 def test_any_network_is_computed_as_in_float64(
     kernels: str, config: ModelConfig, count: int, seed: int
 ) -> None:
-    network, some = shaken(config, seed), first(count)
+    network, some = random_network(config, seed), first(count)
     weights, expected = arrays(network), in_float64(network, some)
     assume(expected.nearest > 3e-6)
     assert_close(natively(config, weights, some, kernels), expected, 2e-5)
@@ -153,7 +141,7 @@ def test_deep_and_wide_networks_and_large_batches_too(
     kernels: str, blocks: int, channels: int, count: int
 ) -> None:
     config = ModelConfig(blocks=blocks, channels=channels)
-    network, some = shaken(config), first(count)
+    network, some = random_network(config), first(count)
     assert_close(natively(config, arrays(network), some, kernels), in_float64(network, some), 3e-5)
 
 
@@ -161,7 +149,7 @@ def test_deep_and_wide_networks_and_large_batches_too(
 @pytest.mark.parametrize("head", ["labels", "linear"])
 def test_a_position_does_not_know_its_neighbours(kernels: str, head: str) -> None:
     config = ModelConfig.model_validate({**SMALL, "se_ratio": 0.5, "policy_head": head})
-    weights = arrays(shaken(config))
+    weights = arrays(random_network(config))
     together = [natively(config, weights, POSITIONS, kernels, threads) for threads in (1, 2, 3)]
     for other in together[1:]:
         assert np.array_equal(other.logits, together[0].logits)
@@ -191,7 +179,7 @@ def test_names_and_shapes_are_those_of_the_network(config: ModelConfig) -> None:
 
 def test_new_weights_replace_all_old_ones() -> None:
     config = ModelConfig.model_validate({**SMALL, "se_ratio": 0.5})
-    old, new = arrays(shaken(config, 1)), arrays(shaken(config, 2))
+    old, new = arrays(random_network(config, 1)), arrays(random_network(config, 2))
     tower = NativeTower(config)
     tower.load(old, learning=True)
     tower.load(new)
@@ -205,7 +193,7 @@ def test_new_weights_replace_all_old_ones() -> None:
 
 def test_wrong_weights_are_refused_and_the_old_ones_stay() -> None:
     config = ModelConfig.model_validate(SMALL)
-    tower, weights = NativeTower(config), arrays(shaken(config))
+    tower, weights = NativeTower(config), arrays(random_network(config))
     tower.load(weights)
     before = tower.evaluate(POSITIONS)
     with pytest.raises(ValueError, match=r"another architecture: norm\.bias is absent, expected \[12\] \(1 "):
@@ -218,7 +206,7 @@ def test_wrong_weights_are_refused_and_the_old_ones_stay() -> None:
 def test_the_memory_of_an_evaluation_serves_once() -> None:
     config, some = ModelConfig.model_validate(SMALL), first(9)
     tower = NativeTower(config)
-    tower.load(arrays(shaken(config)), learning=True)
+    tower.load(arrays(random_network(config)), learning=True)
     evaluated, other = tower.evaluate(some, keep=True), tower.evaluate(some, keep=True)
     d_logits, d_values = np.ones_like(evaluated.logits), np.ones_like(evaluated.values)
     expected = tower.gradients(some, evaluated, d_logits, d_values)
@@ -232,10 +220,10 @@ def test_the_memory_of_an_evaluation_serves_once() -> None:
 
 def test_gradients_need_weights_that_were_loaded_for_them() -> None:
     config, some = ModelConfig.model_validate(SMALL), first(9)
-    weights, expected = arrays(shaken(config)), natively(config, arrays(shaken(config)), some)
+    weights, expected = arrays(random_network(config)), natively(config, arrays(random_network(config)), some)
     tower = NativeTower(config)
     for earlier in (False, True):
-        tower.load(arrays(shaken(config, 2)), learning=earlier)
+        tower.load(arrays(random_network(config, 2)), learning=earlier)
         tower.load(weights)
         with pytest.raises(ValueError, match=r"^the weights were not loaded for learning$"):
             tower.gradients(some, tower.evaluate(some, keep=True), *ends(some))

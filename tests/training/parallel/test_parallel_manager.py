@@ -548,8 +548,7 @@ def test_workers_of_a_learner_on_a_gpu_are_native() -> None:
 @pytest.mark.parametrize("numerics", [NATIVE, Numerics()], ids=str)
 def test_a_worker_loads_torch_only_to_compute_with_it(numerics: Numerics) -> None:
     # In a process of its own: here the server that forks workers may have torch already.
-    code = f"""
-def main():
+    code = f"""if True:
         from pathlib import Path
         from parallel_play import SEGMENT, ParallelManager, new_agent, small_config
         from keisei.core.numerics import Numerics
@@ -559,9 +558,7 @@ def main():
             manager.collect_experiences(SEGMENT)
             libraries = Path(f"/proc/{{manager.get_statistics()['worker_stats'][0]['pid']}}/maps").read_text()
             print("_native" in libraries, "libtorch" in libraries)
-
-main()
-"""
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
