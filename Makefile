@@ -7,7 +7,7 @@ SOURCES := $(wildcard native/*.cpp native/*.h) CMakeLists.txt pyproject.toml con
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 ENGINE_TEST_NEEDS := pytest pytest-timeout pytest-xdist hypothesis rsshogi
 ENGINE_NEEDS := numpy pydantic PyYAML safetensors $(ENGINE_TEST_NEEDS)
-ENGINE_TESTS := tests/shogi tests/search tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py
+ENGINE_TESTS := tests/shogi tests/search tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py tests/core/test_native_gradients_alone.py
 FUZZ_SECONDS ?= 180
 FUZZ_SEED ?= 1
 SOAK_SECONDS ?= 3600
@@ -116,7 +116,7 @@ test-engine: tools  ## tests of the rules without torch, on the Python given by 
 	$(ENGINE_VENV)/bin/pytest -n 2 --dist loadfile $(ENGINE_TESTS)
 
 # Tests of native code that need no torch, besides tests/shogi and tests/search.
-OTHER_NATIVE_TESTS := tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py \
+OTHER_NATIVE_TESTS := tests/core/test_policy_output_mapper.py tests/core/test_native_tower_alone.py tests/core/test_native_gradients_alone.py \
   tests/evaluation/test_search_player.py
 
 # A build with AddressSanitizer and UndefinedBehaviorSanitizer, for sanitize and fuzz. Perft stays shallow there.

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from keisei.config.schema import ModelConfig
 from keisei.core.models import model_factory
 from keisei.core.models.res_tower import ResidualBlock
-from keisei.core.native_learning import tower_operation
 from keisei.core.native_tower import Floats, NativeTower, usable_kernels
 from keisei.runs.export import OPSET
 from keisei.shogi.positions import Positions
@@ -189,14 +188,17 @@ def _learn(network: nn.Module, logits: Tensor, values: Tensor) -> None:
 
 
 def _native(work: Work, kernels: str) -> Call:
-    network = copy.deepcopy(work.network)
     tower = NativeTower(work.config, kernels=kernels, threads=work.threads)
-    tower.load({name: tensor.numpy() for name, tensor in network.state_dict().items()})
+    weights = {name: tensor.numpy() for name, tensor in work.network.state_dict().items()}
+    tower.load(weights)
 
-    def both() -> Tensor:
-        logits, values = tower_operation(tower, network, work.positions)
-        _learn(network, logits, values)
-        return values
+    def both() -> Floats:
+        tower.load(weights, learning=True)  # they change with every step
+        found = tower.evaluate(work.positions, keep=True)
+        # Those of the same loss as _learn's.
+        d_logits, d_values = (2 / out.size * out for out in (found.logits, found.values))
+        tower.gradients(work.positions, found, d_logits, d_values)
+        return found.values
 
     return both if work.backward else lambda: tower.evaluate(work.positions).values
 

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from keisei.config.schema import ModelConfig
 from keisei.core.models import ActorCriticResTower
-from keisei.core.native_learning import tower_operation
 from keisei.core.native_tower import NativeTower, usable_kernels
 from keisei.shogi.positions import Positions
 
@@ -44,12 +43,30 @@ def random_network(config: ModelConfig, seed: int = 1) -> ActorCriticResTower:
     return network
 
 
+def beginnings(logits: int, values: int) -> list[Tensor]:
+    """Return gradients of logits and values to begin with: random, but always the same."""
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(size, generator=generator) for size in (logits, values)]
+
+
+def native_results(network: ActorCriticResTower, tower: NativeTower, positions: Positions) -> Results:
+    """Return what `results` does, by our own kernels."""
+    tower.load({name: tensor.numpy() for name, tensor in network.state_dict().items()}, learning=True)
+    found = tower.evaluate(positions, keep=True)
+    starts = [start.numpy() for start in beginnings(len(found.logits), len(found.values))]
+    gradients = tower.gradients(positions, found, *starts)
+    return (
+        found.logits.astype(np.float64),
+        found.values.astype(np.float64),
+        [gradient.astype(np.float64) for gradient in gradients.values()],
+    )
+
+
 def results(network: ActorCriticResTower, forward: Forward) -> Results:
-    """Return logits of legal moves, values and gradients, beginning from the same random gradients."""
+    """Return logits of legal moves, values and gradients, by torch."""
     network.zero_grad()
     logits, values = forward()
-    generator = torch.Generator().manual_seed(1)
-    starts = [torch.randn(len(out), generator=generator).to(out.dtype) for out in (logits, values)]
+    starts = [start.to(values.dtype) for start in beginnings(len(logits), len(values))]
     torch.autograd.backward([logits, values], starts)
     gradients = [
         weight.grad.double().numpy().copy() for weight in network.parameters() if weight.grad is not None
@@ -126,7 +143,7 @@ def main() -> None:
                 found = {names[0]: results(network, by_torch(network, positions, torch.float32))}
                 for name in names[1:]:
                     tower = NativeTower(config, kernels=name, threads=2)
-                    found[name] = results(network, lambda: tower_operation(tower, network, positions))  # noqa: B023
+                    found[name] = native_results(network, tower, positions)
                 network.double()
                 expected = results(network, by_torch(network, positions, torch.float64))
                 for name, own in found.items():

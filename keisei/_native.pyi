@@ -214,3 +214,22 @@ def choose_moves(
     columns: _Int,
     log_probs: _Float,
 ) -> None: ...
+def ppo_gradients(
+    *,
+    offsets: _Int,
+    logits: _Float,
+    values: _Float,
+    columns: _Int,
+    log_probs: _Float,
+    old_values: _Float,
+    advantages: _Float,
+    returns: _Float,
+    minibatch: int,
+    clip: float,
+    value_clip: float,
+    value_coef: float,
+    entropy_coef: float,
+    kernels: str,
+    d_logits: _Float,
+    d_values: _Float,
+) -> tuple[float, float, float, float, float]: ...

@@ -6,6 +6,7 @@
 #include "bindings_array.h"
 #include "encode.h"
 #include "move_choice.h"
+#include "ppo_loss.h"
 #include "tower.h"
 
 namespace keisei {
@@ -146,6 +147,35 @@ void choose(nb::handle offsets, nb::handle logits, nb::handle chances, float tem
     });
 }
 
+nb::tuple gradients_of_loss(nb::handle offsets, nb::handle logits, nb::handle values, nb::handle columns,
+                            nb::handle log_probs, nb::handle old_values, nb::handle advantages, nb::handle returns,
+                            int minibatch, double clip, double value_clip, double value_coef, double entropy_coef,
+                            std::string_view kernels, nb::handle d_logits, nb::handle d_values) {
+    const Logits moves(offsets, logits);
+    const Py_ssize_t n = moves.count();
+    const Array<float> in_values(values, "values", {n}, false), in_log_probs(log_probs, "log_probs", {n}, false);
+    const Array<float> in_old(old_values, "old_values", {n}, false), in_advantages(advantages, "advantages", {n}, false);
+    const Array<float> in_returns(returns, "returns", {n}, false);
+    const Array<int32_t> in_columns(columns, "columns", {n}, false);
+    const Array<float> out_logits(d_logits, "d_logits", {moves.moves()}, true);
+    const Array<float> out_values(d_values, "d_values", {n}, true);
+    for (int i = 0; i < moves.count(); ++i) {
+        const int width = moves.input().offsets[i + 1] - moves.input().offsets[i];
+        if (in_columns.data()[i] < 0 || in_columns.data()[i] >= width)
+            raise_value_error("columns[" + std::to_string(i) + "] is " + std::to_string(in_columns.data()[i]) +
+                              ", expected 0 to " + std::to_string(width - 1));
+    }
+    const PpoSettings settings{checked("minibatch", minibatch, 1), clip, value_clip, value_coef, entropy_coef};
+    const TowerKernels& chosen = to_kernels(kernels);
+    PpoSums sums;
+    without_gil([&] {
+        sums = ppo_gradients(moves.input(), in_values.data(),
+                             {in_columns.data(), in_log_probs.data(), in_old.data(), in_advantages.data(), in_returns.data()},
+                             settings, chosen, out_logits.data(), out_values.data());
+    });
+    return nb::make_tuple(sums.policy_loss, sums.value_loss, sums.entropy, sums.approx_kl, sums.clip_fraction);
+}
+
 }  // namespace
 
 void bind_tower(nb::module_& m) {
@@ -168,6 +198,9 @@ void bind_tower(nb::module_& m) {
     m.def("move_probabilities", &probabilities, "offsets"_a, "logits"_a, "kernels"_a, "out"_a);
     m.def("choose_moves", &choose, "offsets"_a, "logits"_a, "chances"_a, "temperature"_a, "kernels"_a, "columns"_a,
           "log_probs"_a);
+    m.def("ppo_gradients", &gradients_of_loss, nb::kw_only(), "offsets"_a, "logits"_a, "values"_a, "columns"_a,
+          "log_probs"_a, "old_values"_a, "advantages"_a, "returns"_a, "minibatch"_a, "clip"_a, "value_clip"_a,
+          "value_coef"_a, "entropy_coef"_a, "kernels"_a, "d_logits"_a, "d_values"_a);
 }
 
 }  // namespace keisei

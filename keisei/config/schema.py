@@ -132,6 +132,33 @@ class ParallelConfig(Room):
     compression_enabled: bool = Field(False, description="send weights in half precision")
 
 
+class RanksConfig(Room):
+    """Learners on several machines, each with its own workers; torchrun sets all but the timeout."""
+
+    address: str | None = Field(
+        None,
+        pattern=r"^[^\s:]+:\d{1,5}$",
+        description="host:port of rank 0, where ranks meet; null is one rank",
+    )
+    world_size: Count = Field(1, description="number of ranks")
+    rank: int = Field(0, ge=0, description="the number of this one; rank 0 has the run's directory")
+    timeout: float = Field(
+        300.0, ge=1, le=86_400, description="seconds to wait for another rank, evaluations of rank 0 included"
+    )
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if self.rank >= self.world_size:
+            yield Contradiction(
+                ("rank", "world_size"), f"rank {self.rank} must be below world_size {self.world_size}"
+            )
+        if self.world_size > 1 and self.address is None:
+            yield Contradiction(
+                ("world_size", "address"), f"world_size {self.world_size} needs an address where ranks meet"
+            )
+        if self.address is not None and int(self.address.rpartition(":")[2]) > 65_535:
+            yield Contradiction(("address",), f"address {self.address} has a port above 65535")
+
+
 class TrainingConfig(Room):
     """Collecting and learning: PPO, with the paper's names."""
 
@@ -159,8 +186,13 @@ class TrainingConfig(Room):
     normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
     max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
     target_kl: float | None = Field(None, gt=0, description="stop an update above this KL; null is never")
+    learners: Count | Literal["auto"] = Field(
+        "auto",
+        description="processes that learn at the same time: the learner and workers; auto is as many as pay",
+    )
     material_reward: float = Field(0.005, ge=0, le=1, description="reward per pawn's worth, at the start")
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
+    ranks: RanksConfig = Field(default_factory=RanksConfig)
 
 
 class EvaluationConfig(Room):

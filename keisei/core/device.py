@@ -31,11 +31,10 @@ def choose_device(name: str) -> torch.device:
 
     if name == "auto":
         available = torch.accelerator.is_available()
-        return (
-            torch.accelerator.current_accelerator() or torch.device("cpu")
-            if available
-            else torch.device("cpu")
-        )
+        found = torch.accelerator.current_accelerator() if available else None
+        if found is not None and found.type == "cuda" and "LOCAL_RANK" in os.environ:  # each rank has its own
+            return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        return found or torch.device("cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -48,8 +47,14 @@ def choose_device(name: str) -> torch.device:
 
 
 def cores() -> int:
-    """Return the number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of cores this process may use: under torchrun, its share of this machine's."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, found // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def under_torchrun() -> bool:
+    """Return whether torchrun has started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def keep_freed_memory() -> None:

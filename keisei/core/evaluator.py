@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -121,7 +121,7 @@ def _best_seconds(passes: Mapping[str, Pass], device: torch.device) -> dict[str,
     On the CPU that is CPU time, of one thread: other programs on the machine hardly change it.
     """
     best = dict.fromkeys(passes, float("inf"))
-    with one_thread() if device.type == "cpu" else nullcontext():
+    with threads_of_torch(1 if device.type == "cpu" else None):
         now = time.process_time if device.type == "cpu" else time.perf_counter
         for _ in range(_ROUNDS):
             for name, (prepare, work) in passes.items():
@@ -134,14 +134,16 @@ def _best_seconds(passes: Mapping[str, Pass], device: torch.device) -> dict[str,
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute with one thread inside."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def threads_of_torch(threads: int | None) -> Iterator[None]:
+    """Let torch compute with this many threads inside; as many as before if None."""
+    before = torch.get_num_threads()
+    if threads is not None and threads != before:
+        torch.set_num_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
 
 
 def _pass(network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor) -> Pass:

@@ -22,6 +22,10 @@ class Minibatch:
     advantages: Floats
     returns: Floats
 
+    def rows(self, rows: slice | npt.NDArray[np.intp]) -> "Minibatch":
+        """Return some of the moves: views for a slice, copies for indices."""
+        return Minibatch(*(getattr(self, name)[rows] for name in Minibatch.__slots__))
+
 
 class ExperienceBuffer:
     """The moves between two updates, from one segment or from many workers' segments of any size.
@@ -131,8 +135,7 @@ class ExperienceBuffer:
         order = random.permutation(len(moves.actions))
         ends = [*range(size, len(order) - 1, size), len(order)]
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            rows = order[start:end]
-            yield Minibatch(*(getattr(moves, name)[rows] for name in Minibatch.__slots__))
+            yield moves.rows(order[start:end])
 
     def _check_closed(self) -> None:
         if self._open:

@@ -91,7 +91,6 @@ class NativeTower:
         self._tower = self._made(kernels or best_kernels(), threads)
         self._flat = np.zeros(self._tower.parameters, np.float32)
         self._learning = False  # whether the weights are loaded for gradients
-        self.loads = 0  # so far; tells whether others were loaded since
         self._spare = np.empty(0, np.float32)  # memory of an evaluation whose gradients are known
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
         self._slices = dict(zip(self.shapes, (slice(a, b) for a, b in pairwise(ends)), strict=True))
@@ -135,9 +134,16 @@ class NativeTower:
         check_shapes(self.shapes, {name: array.shape for name, array in weights.items()})
         for name, where in self._slices.items():
             self._flat[where] = weights[name].reshape(-1)
+        self._take(learning)
+
+    def load_flat(self, weights: Floats, *, learning: bool = False) -> None:
+        """Load weights [parameters], in the order of `shapes`. learning: for gradients too."""
+        self._flat[:] = weights
+        self._take(learning)
+
+    def _take(self, learning: bool) -> None:
         self._tower._load(self._flat, learning)
         self._learning = learning
-        self.loads += 1
 
     def evaluate(self, positions: Positions, *, keep: bool = False) -> Evaluated:
         """Return logits and values; `keep` for gradients."""
@@ -155,18 +161,27 @@ class NativeTower:
     ) -> dict[str, Floats]:
         """Return the gradients of all weights by name, given those of the logits [M] and values [N].
 
+        evaluated: as for write_gradients.
+        """
+        flat = np.empty(self.parameters, np.float32)
+        self.write_gradients(positions, evaluated, d_logits, d_values, flat)
+        return {name: flat[where].reshape(self.shapes[name]) for name, where in self._slices.items()}
+
+    def write_gradients(
+        self, positions: Positions, evaluated: Evaluated, d_logits: Floats, d_values: Floats, flat: Floats
+    ) -> None:
+        """Write the gradients of all weights, in the order of `shapes`, to a flat array.
+
         evaluated: what `evaluate` returned for these positions with these weights; its memory is used again,
         so a second call is a ValueError.
         """
         if evaluated.kept.size != self._tower._memory_of(len(positions)):
             raise ValueError("this evaluation was not kept for gradients, or they were computed already")
         moves = self._move_of_action[positions.actions]
-        flat = np.empty(self.parameters, np.float32)
         self._tower._gradients(
             positions.planes, positions.offsets, moves, evaluated.kept, d_logits, d_values, flat
         )
         self._spare, evaluated.kept = evaluated.kept, np.empty(0, np.float32)
-        return {name: flat[where].reshape(self.shapes[name]) for name, where in self._slices.items()}
 
     def _memory(self, positions: int) -> Floats:
         """Return an array to keep an evaluation in: the last one if it fits, since new pages take time."""

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from keisei.config.schema import AppConfig, validated
 from keisei.core.evaluator import Evaluator, choose_numerics, synchronize
 from keisei.core.models import model_factory
-from keisei.core.native_learning import tower_operation
 from keisei.core.native_policy import NativePolicy
-from keisei.core.native_tower import NativeTower, check_shapes
+from keisei.core.native_tower import check_shapes
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
 from keisei.core.policy import Choice
@@ -55,7 +54,6 @@ class NetworkPolicy:
         if numerics.native:
             threads = config.run.threads or torch.get_num_threads()
             self._native = NativePolicy(config, kernels=numerics.native, threads=threads, strict=False)
-            self._learning = NativeTower(config.model, kernels=numerics.native, threads=threads)
 
     @property
     def parameters(self) -> int:
@@ -67,7 +65,6 @@ class NetworkPolicy:
         torch.set_num_threads(threads)
         if self._native is not None:
             self._native.use_threads(threads)
-            self._learning.use_threads(threads)
 
     @torch.inference_mode()
     def select_action(
@@ -139,14 +136,6 @@ class NetworkPolicy:
             for tensors in (self.network.state_dict(), weights)
         )
         check_shapes(mine, given)
-
-    def _legal_logits(self, positions: Positions, legal: LegalMoves) -> tuple[Tensor, Tensor]:
-        """Return the legal moves' logits [N, W] and the values [N], to learn from."""
-        if self._native is None:
-            logits, values = self._evaluate(torch.from_numpy(positions.planes))
-            return legal.pick(logits), values
-        listed, values = tower_operation(self._learning, self.network, positions)
-        return legal.spread(listed), values
 
     def _weights_changed(self) -> None:
         """Let the next move be chosen with new weights; needed where weights_version does not notice."""

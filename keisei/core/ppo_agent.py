@@ -6,7 +6,6 @@ the agent's whole state.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from keisei.config.schema import AppConfig
-from keisei.core.evaluator import one_thread
+from keisei.core.evaluator import threads_of_torch
+from keisei.core.exchange import Alone, Exchange
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
+from keisei.core.flat_weights import FlatWeights
+from keisei.core.gradient_step import LOSS_PARTS, Floats, GradientStep, chosen_columns
+from keisei.core.native_gradients import NativeGradients
 from keisei.core.native_tower import shape_text
 from keisei.core.network_policy import NetworkPolicy
 from keisei.core.numerics import Numerics
@@ -44,8 +47,8 @@ class NotFiniteError(ArithmeticError):
 class PPOAgent(NetworkPolicy):
     """A policy that learns; pass `network` and `decode` only for games other than shogi.
 
-    version: the number of updates. skipped_in_a_row: how many of the latest gradient steps were not finite
-    and so were skipped.
+    alone: the exchange in which it computes all shares. version: the number of updates. skipped_in_a_row:
+    how many of the latest gradient steps were not finite and so were skipped.
     """
 
     def __init__(
@@ -59,16 +62,28 @@ class PPOAgent(NetworkPolicy):
         clock: PhaseClock | None = None,
     ) -> None:
         super().__init__(config, device, network=network, numerics=numerics, clock=clock)
+        self._flat = FlatWeights(self.network)
         self._decode = decode
         self._threads = config.run.threads or torch.get_num_threads()
+        self._native_gradients: NativeGradients | None = None
+        if self.numerics.native:
+            self._native_gradients = NativeGradients(
+                self.config, kernels=self.numerics.native, threads=self._threads, clock=self.clock
+            )
+        learners = self.config.training.learners
+        self.alone = Alone(1 if learners == "auto" else learners)
         self.version = self.skipped_in_a_row = 0
+
+    def use_threads(self, threads: int) -> None:
+        """Compute with this many threads of the CPU, from the calling thread."""
+        super().use_threads(threads)
+        self._threads = threads
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
         """The optimiser, made on first use: torch takes a second for the first one."""
-        optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=self.config.training.learning_rate, eps=1e-5, fused=True
-        )
+        lr = self.config.training.learning_rate
+        optimizer = torch.optim.Adam([self._flat.weights], lr=lr, eps=1e-5, fused=True)
         optimizer.register_step_post_hook(lambda *_: self._weights_changed())
         return optimizer
 
@@ -78,13 +93,15 @@ class PPOAgent(NetworkPolicy):
         *,
         progress: float = 0.0,
         before_minibatch: Callable[[], None] = lambda: None,
+        exchange: Exchange | None = None,
     ) -> Mapping[str, float]:
         """Update the weights by PPO on the buffer's moves, and return the metrics of the update.
 
         progress: the share of the run that is done, for the schedules. before_minibatch: called before each
-        gradient step; an exception from it ends the update midway.
+        gradient step; an exception from it ends the update midway. exchange: who computes the gradients, such
+        as ParallelManager.exchange; by default this process alone, in training.learners shares (auto is 1).
         """
-        training = self.config.training
+        training, exchange = self.config.training, exchange or self.alone
         learning_rate = scheduled(
             training.learning_rate, training.schedule, training.learning_rate_floor, progress
         )
@@ -100,7 +117,7 @@ class PPOAgent(NetworkPolicy):
             )
             for minibatch in buffer.minibatches(training.minibatch_size, shuffle):
                 before_minibatch()
-                metrics = self._gradient_step(minibatch, entropy_coef)
+                metrics = self._gradient_step(minibatch, entropy_coef, exchange)
                 if metrics is None:
                     skipped += 1
                     continue
@@ -123,80 +140,111 @@ class PPOAgent(NetworkPolicy):
             "schedule/entropy_coef": entropy_coef,
         }
 
-    def _gradient_step(self, minibatch: Minibatch, entropy_coef: float) -> dict[str, float] | None:
-        """Take one optimiser step and return its metrics, or None if it was not finite and was skipped."""
-        with self.clock("encode"):
-            positions = self._decode(minibatch.packed, self._threads)
-            legal = LegalMoves.of(positions, self._logit_of_action, self.device)
-            # The index of the chosen move among the legal ones.
-            moves = np.repeat(minibatch.actions, np.diff(positions.offsets))
-            chosen = np.flatnonzero(positions.actions == moves)
-            if len(chosen) != len(minibatch.actions):
-                raise ValueError("the buffer has an action that is illegal in its position")
-            columns = chosen - positions.offsets[:-1]
+    def _gradient_step(
+        self, minibatch: Minibatch, entropy_coef: float, exchange: Exchange
+    ) -> dict[str, float] | None:
+        """Take one optimiser step and return its metrics, or None if it was not finite and was skipped.
+
+        Everything that is decided here is decided on the sum of all shares.
+        """
+        training = self.config.training
         # The threads that torch keeps waiting would take cores from the native kernels' threads.
-        with self.clock("update"), one_thread() if self.numerics.native else nullcontext():
-            loss, metrics = self.loss(positions, legal, columns, minibatch, entropy_coef)
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            grad_norm = float(
-                nn.utils.clip_grad_norm_(self.network.parameters(), self.config.training.max_grad_norm)
-            )
-            values = dict(zip(metrics, torch.stack(list(metrics.values())).tolist(), strict=True))
-            values["update/grad_norm"] = grad_norm
-            if not np.isfinite(list(values.values())).all():
-                self._skip(values, minibatch)
-                return None
-            self.skipped_in_a_row = 0
-            self.optimizer.step()
+        with threads_of_torch(1 if self.numerics.native else None):
+            step = GradientStep.of(minibatch, entropy_coef, normalize=training.normalize_advantages)
+            total = exchange.total(self, step)
+            with self.clock("update"):
+                self._flat.weights.grad = total[: len(self._flat)]
+                grad_norm = float(nn.utils.clip_grad_norm_(self._flat.weights, training.max_grad_norm))
+                values = dict(zip(LOSS_PARTS, total[-len(LOSS_PARTS) :].tolist(), strict=True))
+                values["loss/total"] = (
+                    values["loss/policy"]
+                    + training.value_coef * values["loss/value"]
+                    - entropy_coef * values["policy/entropy"]
+                )
+                values["update/grad_norm"] = grad_norm
+                if not np.isfinite(list(values.values())).all():
+                    self._skip(values, minibatch)
+                    return None
+                self.skipped_in_a_row = 0
+                self.optimizer.step()
         return values
 
-    def loss(
-        self,
-        positions: Positions,
-        legal: LegalMoves,
-        columns: npt.NDArray[np.intp],
-        minibatch: Minibatch,
-        entropy_coef: float,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return PPO's loss for a decoded minibatch, and its parts as metrics."""
-        training = self.config.training
+    def gradients(self, step: GradientStep, threads: int | None = None) -> Tensor:
+        """Return the gradients of a step's moves for all weights, then the LOSS_PARTS, as one flat tensor.
+
+        threads: to compute with on a CPU; the agent's if None. The last bits of what torch computes depend on
+        them, so there a share always has one: whoever computes it, the result is the same.
+        """
+        threads = threads or self._threads
+        if not self.numerics.native and len(step) < step.minibatch:
+            threads = 1
+        if self._native_gradients is not None:
+            with self.clock("update"):
+                self._native_gradients.use_threads(threads)
+                self._native_gradients.load_flat(self.flat_weights())
+            total = torch.empty(self._native_gradients.size)
+            self._native_gradients.write_gradients(step, total.numpy())
+            return total
+        if not len(step):
+            return torch.zeros(len(self._flat) + len(LOSS_PARTS), device=self.device)
+        with self.clock("encode"):
+            positions = self._decode(step.moves.packed, threads)
+            columns = chosen_columns(positions, step.moves.actions)
+        with self.clock("update"), threads_of_torch(threads):
+            loss, parts = self._loss(step, positions, columns)
+            found = torch.autograd.grad(loss, list(self.network.parameters()), materialize_grads=True)
+            flat = self._flat.flattened(found, len(LOSS_PARTS))
+            flat[len(self._flat) :] = parts
+            return flat
+
+    def flat_weights(self) -> Floats:
+        """Return the weights as one flat array; on a CPU they are the network's own, and change with it."""
+        flat: Floats = self._flat.weights.detach().cpu().numpy()
+        return flat
+
+    def load_flat(self, weights: Floats) -> None:
+        """Load what `flat_weights` of an agent of the same architecture and numerics returns."""
+        self._flat.weights.copy_(torch.from_numpy(weights))
+        self._weights_changed()
+
+    def write_gradients(self, step: GradientStep, out: Floats) -> None:
+        """Write what `gradients` returns, for a worker: computed with one thread."""
+        out[:] = self.gradients(step, threads=1).numpy()
+
+    def _loss(
+        self, step: GradientStep, positions: Positions, columns: npt.NDArray[np.int32]
+    ) -> tuple[Tensor, Tensor]:
+        """Return a step's part of PPO's loss, by torch, and the LOSS_PARTS."""
+        training, moves = self.config.training, step.moves
         mb_log_probs, mb_values, mb_advantages, mb_returns, mb_columns = (
             torch.from_numpy(array).to(self.device)
             for array in (
-                minibatch.log_probs,
-                minibatch.values,
-                minibatch.advantages,
-                minibatch.returns,
-                columns,
+                moves.log_probs,
+                moves.values,
+                moves.advantages,
+                moves.returns,
+                columns.astype(np.int64),
             )
         )
-        logits, values = self._legal_logits(positions, legal)
-        all_log_probs = legal.log_probs(logits)
+        legal = LegalMoves.of(positions, self._logit_of_action, self.device)
+        logits, values = self._evaluate(torch.from_numpy(positions.planes))
+        all_log_probs = legal.log_probs(legal.pick(logits))
         log_ratio = all_log_probs.gather(1, mb_columns[:, None])[:, 0] - mb_log_probs
         ratio = log_ratio.exp()
-        if training.normalize_advantages:
-            mb_advantages = (mb_advantages - mb_advantages.mean()) / (mb_advantages.std(correction=0) + 1e-8)
 
         clipped = ratio.clamp(1 - training.clip_coef, 1 + training.clip_coef)
-        policy_loss = -torch.min(mb_advantages * ratio, mb_advantages * clipped).mean()
+        policy_loss = -torch.min(mb_advantages * ratio, mb_advantages * clipped).sum() / step.minibatch
         value_loss = mse_loss(values, mb_returns, reduction="none")
         if training.value_clip is not None:
             near = mb_values + (values - mb_values).clamp(-training.value_clip, training.value_clip)
             value_loss = torch.max(value_loss, mse_loss(near, mb_returns, reduction="none"))
-        value_loss = value_loss.mean()
-        mean_entropy = entropy(all_log_probs).mean()
-        loss = policy_loss + training.value_coef * value_loss - entropy_coef * mean_entropy
+        value_loss = value_loss.sum() / step.minibatch
+        mean_entropy = entropy(all_log_probs).sum() / step.minibatch
+        loss = policy_loss + training.value_coef * value_loss - step.entropy_coef * mean_entropy
         with torch.no_grad():
-            metrics = {
-                "loss/policy": policy_loss,
-                "loss/value": value_loss,
-                "loss/total": loss,
-                "policy/entropy": mean_entropy,
-                "policy/approx_kl": (ratio - 1 - log_ratio).mean(),
-                "policy/clip_fraction": ((ratio - 1).abs() > training.clip_coef).float().mean(),
-            }
-        return loss, {name: metric.detach() for name, metric in metrics.items()}
+            approx_kl = (ratio - 1 - log_ratio).sum() / step.minibatch
+            clip_fraction = ((ratio - 1).abs() > training.clip_coef).float().sum() / step.minibatch
+            return loss, torch.stack([policy_loss, value_loss, mean_entropy, approx_kl, clip_fraction])
 
     def _skip(self, values: Mapping[str, float], minibatch: Minibatch) -> None:
         self.skipped_in_a_row += 1
@@ -211,36 +259,45 @@ class PPOAgent(NetworkPolicy):
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return copies of the weights and the optimiser's tensors, by name, on the CPU."""
         optimizer = {}
-        for name, parameter in self.network.named_parameters():
-            for key, tensor in self.optimizer.state.get(parameter, {}).items():
-                optimizer[f"{name}.{key}"] = tensor.detach().cpu().clone()
+        for kind, flat in self.optimizer.state.get(self._flat.weights, {}).items():
+            for name in self._flat.names:
+                tensor = flat if kind == "step" else self._flat.named(flat)[name]
+                optimizer[f"{name}.{kind}"] = tensor.detach().cpu().clone()
         return {"weights": self.weights(), "optimizer": optimizer}
 
     def load_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Load weights and optimiser tensors returned by `tensors`; ValueError if they do not fit."""
         weights, optimizer = tensors["weights"], tensors.get("optimizer", {})
         self._check_architecture(weights)
-        parameters = dict(self.network.named_parameters())
-        for key, tensor in optimizer.items():
+        self._check_optimizer(optimizer)
+        self.load_weights(weights)
+        self.optimizer.state.pop(self._flat.weights, None)
+        if not optimizer:
+            return
+        by_kind = {kind: [optimizer[f"{name}.{kind}"] for name in self._flat.names] for kind in _ADAM}
+        self.optimizer.state[self._flat.weights] = {
+            kind: given[0].to(self.device, copy=True) if kind == "step" else self._flat.flattened(given)
+            for kind, given in by_kind.items()
+        }
+
+    def _check_optimizer(self, tensors: Mapping[str, Tensor]) -> None:
+        """ValueError unless these are Adam's tensors for all parameters, after as many steps, or none."""
+        shapes = {name: parameter.shape for name, parameter in self.network.named_parameters()}
+        for key, tensor in tensors.items():
             name, _, kind = key.rpartition(".")
-            if kind not in _ADAM or name not in parameters:
+            if kind not in _ADAM or name not in shapes:
                 raise ValueError(f"optimiser tensor {key} does not belong to Adam on this network")
-            expected = torch.Size() if kind == "step" else parameters[name].shape
+            expected = torch.Size() if kind == "step" else shapes[name]
             if tensor.shape != expected:
                 raise ValueError(
                     f"optimiser tensor {key} is {shape_text(tensor.shape)}, expected {shape_text(expected)}"
                 )
-        self.load_weights(weights)
-        for name, parameter in parameters.items():
-            keys = [key for key in _ADAM if f"{name}.{key}" in optimizer]
-            self.optimizer.state[parameter] = {
-                key: optimizer[f"{name}.{key}"].to(self.device, copy=True)
-                if key == "step"
-                else torch.empty_like(parameter).copy_(optimizer[f"{name}.{key}"])
-                for key in keys
-            }
-            if not keys:
-                del self.optimizer.state[parameter]
+        missing = [f"{name}.{kind}" for name in shapes for kind in _ADAM if f"{name}.{kind}" not in tensors]
+        if tensors and missing:
+            raise ValueError(f"optimiser tensor {missing[0]} is absent ({len(missing)} are)")
+        steps = {float(tensors[f"{name}.step"]) for name in shapes} if tensors else set()
+        if len(steps) > 1:
+            raise ValueError(f"parameters were trained for different numbers of steps: {sorted(steps)}")
 
 
 def _explained_variance(moves: Minibatch) -> float:

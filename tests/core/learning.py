@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
+from keisei.core.gradient_step import LOSS_PARTS, GradientStep
 from keisei.core.models import model_factory
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
@@ -19,9 +20,7 @@ from keisei.core.policy import Policy
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SelfPlay
-from keisei.core.sparse_policy import LegalMoves
 from keisei.shogi import encoding
-from keisei.shogi.positions import Positions
 
 SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them
@@ -114,10 +113,11 @@ def played_segment(policy: Policy, *, games: int = 8, steps: int = 8, seed: int 
     return SelfPlay.begin(policy.config.env, games=games, seed=seed).rollout(policy, steps).segment
 
 
-def loss_of(agent: PPOAgent, batch: Minibatch, entropy_coef: float) -> tuple[Tensor, dict[str, float]]:
-    """Return the agent's loss for a minibatch with its current weights, and the metrics."""
-    decoded = Positions.of_packed(batch.packed)
-    legal = LegalMoves.of(decoded, np.asarray(agent.network.logit_of_action), agent.device)
-    columns = [int(np.flatnonzero(decoded.legal(i) == action)[0]) for i, action in enumerate(batch.actions)]
-    loss, metrics = agent.loss(decoded, legal, np.array(columns), batch, entropy_coef)
-    return loss, {name: float(value) for name, value in metrics.items()}
+def gradients_of(
+    agent: PPOAgent, batch: Minibatch, entropy_coef: float
+) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """Return the gradients of the loss of a minibatch by name, with the current weights, and its parts."""
+    normalize = agent.config.training.normalize_advantages
+    flat = agent.gradients(GradientStep.of(batch, entropy_coef, normalize=normalize))
+    parts = flat[-len(LOSS_PARTS) :].tolist()
+    return agent._flat.named(flat), dict(zip(LOSS_PARTS, parts, strict=True))

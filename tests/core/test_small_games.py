@@ -16,7 +16,7 @@ from keisei.core.ppo_agent import PPOAgent
 SETTINGS = {Nim: (0.3, 0.01, 64, 75), TicTacToe: (0.1, 0.005, 128, 120)}
 
 
-def train(game: SmallGame) -> PPOAgent:
+def train(game: SmallGame, learners: int = 1) -> PPOAgent:
     """Return an agent trained from scratch by self-play, with the shogi learner."""
     entropy_coef, learning_rate, width, updates = SETTINGS[type(game)]
     config = small_config(
@@ -26,6 +26,7 @@ def train(game: SmallGame) -> PPOAgent:
         ppo_epochs=4,
         learning_rate=learning_rate,
         entropy_coef=entropy_coef,
+        learners=learners,
     )
     network = SmallNetwork(game, width, seed=1)
     agent = PPOAgent(config, network=network, decode=game.decode, numerics=Numerics())
@@ -75,8 +76,9 @@ def lost_games(agent: PPOAgent, solver: Solver, agent_begins: bool) -> tuple[int
     return lost, ends
 
 
-def test_nim_is_won_from_every_position_that_can_be_won() -> None:
-    assert wrong_nim_moves(train(Nim())) == []
+@pytest.mark.parametrize("learners", [1, 3])
+def test_nim_is_won_from_every_position_that_can_be_won(learners: int) -> None:
+    assert wrong_nim_moves(train(Nim(), learners)) == []
 
 
 def test_tic_tac_toe_is_never_lost_by_either_side() -> None:
