@@ -40,9 +40,12 @@ def main() -> None:
 
             buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
             buffer.add_batch(played)
-            # Between two minibatches the manager replaces dead workers.
+            # Workers compute a share of each gradient; between two minibatches dead ones are replaced.
             metrics = agent.learn(
-                buffer, progress=update / arguments.updates, before_minibatch=manager.supervise
+                buffer,
+                progress=update / arguments.updates,
+                before_minibatch=manager.supervise,
+                exchange=manager.exchange,
             )
             manager.synchronize_models()
 

@@ -1,13 +1,21 @@
 """train, doctor. keisei.training loads torch on first use, so mistakes in settings are reported at once."""
 
+import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from keisei import training
 from keisei.config.files import load_config
-from keisei.runs.find import find_run
+from keisei.config.schema import AppConfig
+from keisei.core.device import under_torchrun
+from keisei.runs.find import find_run, run_started_by
+
+_RANKS = "training.ranks."
 
 
 def train(
@@ -36,17 +44,49 @@ def train(
 
     keisei train --resume latest
 
+    torchrun --nproc-per-node 2 --no-python keisei train
+
     keisei config --describe lists the settings.
     """
     changes = [*(overrides or [])]
     if total_timesteps is not None:
         changes.append(f"training.total_timesteps={total_timesteps}")
     command = ["keisei", *sys.argv[1:]]
+    meeting = [change for change in changes if resume is None or change.startswith(_RANKS)]
+    settings = load_config(config, meeting)
+    if settings.training.ranks.address is None and not under_torchrun():
+        raise typer.Exit(_train(settings, config, resume, changes, command, {}).exit_code)
+    with training.join_ranks(settings.training.ranks) as ranks, _lost_rank_in_one_line():
+        if ranks.rank:
+            raise typer.Exit(training.follow_run(ranks).exit_code)
+        if resume is None and training.was_restarted():
+            begun = run_started_by(Path(settings.run.directory), os.getppid())
+            resume = None if begun is None else str(begun)
+        raise typer.Exit(_train(settings, config, resume, changes, command, {"ranks": ranks}).exit_code)
+
+
+@contextmanager
+def _lost_rank_in_one_line() -> Iterator[None]:
+    """Report a rank that is lost before the training begins; later the run itself does."""
+    try:
+        yield
+    except training.RankError as error:
+        print(f"keisei: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+
+
+def _train(
+    settings: AppConfig,
+    source: str | None,
+    resume: str | None,
+    changes: list[str],
+    command: list[str],
+    ranks: dict[str, Any],
+) -> "training.RunResult":
+    """Begin or resume a run; ranks: the argument of that name, if there are any."""
     if resume is None:
-        settings = load_config(config, changes)
-        raise typer.Exit(training.begin_run(settings, command).exit_code)
-    found = find_run(resume, config, changes)
-    raise typer.Exit(training.resume_run(found, config, changes, command).exit_code)
+        return training.begin_run(settings, command, **ranks)
+    return training.resume_run(find_run(resume, source, changes), source, changes, command, **ranks)
 
 
 def doctor(

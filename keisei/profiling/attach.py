@@ -19,7 +19,7 @@ from keisei.profiling.stacks import PySpy, Stacks
 from keisei.runs.run_directory import LOCK
 from keisei.training.metrics import read_metrics
 from keisei.training.parallel.worker_setup import number_of_workers
-from keisei.training.parallel.worker_status import PLAY_PHASES
+from keisei.training.parallel.worker_status import WORK_PHASES
 
 _MARGIN_SECONDS = 60  # after which py-spy ends although nobody ended it
 
@@ -126,5 +126,5 @@ def phases_of(
     workers = number_of_workers(config)
     return learner, {
         phase: sum(row.get(f"parallel/seconds_{phase}", 0.0) for row in rows) / workers
-        for phase in PLAY_PHASES
+        for phase in WORK_PHASES
     }

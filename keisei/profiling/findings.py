@@ -42,6 +42,18 @@ PHASES = {
         "minibatches (training.minibatch_size) on many cores, all cores (run.threads: 0), a faster format "
         "(keisei doctor), a GPU; --kernels shows which of torch's kernels take the time",
     ),
+    "exchange": (
+        "gradient steps to the workers or other ranks, and the sum of their gradients",
+        "fewer learners (training.learners) or larger minibatches (training.minibatch_size)",
+    ),
+    "wait": (
+        "the learner has computed its share of a minibatch, and a worker not yet",
+        "no other programs beside, fewer learners (training.learners), larger minibatches",
+    ),
+    "learning": (
+        "workers' shares of the minibatches",
+        "as for update, of which it is the workers' part",
+    ),
     "synchronize": (
         "new weights published to the workers",
         "training.parallel.model_sync_interval, or compression_enabled",

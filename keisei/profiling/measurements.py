@@ -131,12 +131,14 @@ def times_in(record: Record, part: Window) -> ProcessTimes:
 def timeline(learner: Mapping[str, float], workers: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return where the learner's wall time went, `collect` split into what the workers did meanwhile.
 
-    What remains as `collect` is hand-over: messages, and waiting for the slowest worker.
+    What remains as `collect` is hand-over: messages, and waiting for the slowest worker. While workers learn,
+    so does the learner: its own phases cover that time.
     """
     spent = dict(learner)
     collect = spent.pop("collect", 0.0)
     mean = total({phase: seconds / len(workers) for phase, seconds in worker.items()} for worker in workers)
-    mean.pop("wait", None)
+    for phase in ("wait", "learning"):
+        mean.pop(phase, None)
     played = sum(mean.values())
     if played:
         scale = min(1.0, collect / played)

@@ -16,6 +16,8 @@ _COLOURS = {
     "collect": "#b8c0c8",
     "encode": "#c77dff",
     "update": "#1b263b",
+    "learning": "#415a77",
+    "exchange": "#d4a373",
     "synchronize": "#ffb703",
     "evaluation": "#8d99ae",
     "checkpoint": "#9c6644",

@@ -8,6 +8,7 @@
 If only a run is named, playing takes its best checkpoint, or its last; resuming takes its last.
 """
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,6 +75,16 @@ def find_checkpoint(where: str, directory: Path = Path("runs")) -> Path:
         return found.checkpoint
     assert found.run is not None
     return checkpoint_of(found.run, "best" if (found.run / CHECKPOINTS / BEST).exists() else LATEST)
+
+
+def run_started_by(directory: Path, parent: int) -> Path | None:
+    """Return the newest run with a checkpoint that a child of this process began or resumed, if any."""
+    found = []
+    for run in (path.parent for path in directory.glob(f"*/{RUN}") if has_checkpoint(path.parent)):
+        described = json.loads((run / RUN).read_text(encoding="utf-8"))
+        if any(one.get("parent") == parent for one in [described, *described.get("resumed", [])]):
+            found.append(((run / RUN).stat().st_mtime, run))
+    return max(found)[1] if found else None
 
 
 def run_of(checkpoint: Path) -> Path | None:

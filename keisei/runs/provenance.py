@@ -18,6 +18,7 @@ def provenance(command: Sequence[str], now: datetime) -> dict[str, Any]:
         "time": now.astimezone().isoformat(timespec="seconds"),
         "command": list(command),
         "pid": os.getpid(),
+        "parent": os.getppid(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "platform": platform.platform(),
         "cores": os.cpu_count(),

@@ -9,27 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keisei.training.doctor import diagnose
-    from keisei.training.run import RunResult, begin_run, resume_run, train
+    from keisei.training.ranks import RankError, join_ranks, was_restarted
+    from keisei.training.run import RunResult, begin_run, follow_run, resume_run, train
     from keisei.training.trainer import Trainer
     from keisei.training.training_loop_manager import TrainingLoopManager
 
 _HOMES = {
+    "RankError": "ranks",
     "RunResult": "run",
     "Trainer": "trainer",
     "TrainingLoopManager": "training_loop_manager",
     "begin_run": "run",
     "diagnose": "doctor",
+    "follow_run": "run",
+    "join_ranks": "ranks",
     "resume_run": "run",
     "train": "run",
+    "was_restarted": "ranks",
 }
 __all__ = [
+    "RankError",
     "RunResult",
     "Trainer",
     "TrainingLoopManager",
     "begin_run",
     "diagnose",
+    "follow_run",
+    "join_ranks",
     "resume_run",
     "train",
+    "was_restarted",
 ]
 
 

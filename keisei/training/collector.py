@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from keisei.config.schema import AppConfig
+from keisei.core.exchange import Exchange
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import Played, SavedGames, SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
@@ -29,6 +30,15 @@ class Collector(Protocol):
 
     def synchronize_models(self) -> bool:
         """Publish the agent's weights if due; return whether the players have the current ones."""
+        ...
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Who computes the gradients of an update; None for the learner alone."""
+        ...
+
+    def agree(self, flag: bool) -> bool:
+        """Return whether any process that trains this run says so."""
         ...
 
     def supervise(self) -> None:
@@ -81,6 +91,14 @@ class SerialCollector:
         """Do nothing: the agent itself plays, always with its current weights."""
         return True
 
+    @property
+    def exchange(self) -> None:
+        """None: the learner alone."""
+
+    def agree(self, flag: bool) -> bool:
+        """Return the flag: there is only this process."""
+        return flag
+
     def supervise(self) -> None:
         """Do nothing: there are no workers."""
 
@@ -124,18 +142,21 @@ def make_collector(
     return SerialCollector(SelfPlay.restore(saved[0], config.env), agent)
 
 
-def new_games(config: AppConfig, first_number: int = 0) -> list[SavedGames]:
-    """Begin the games of a resolved config, for its workers or for the one process."""
-    if config.training.parallel.enabled:
-        return begin_games(config, number_of_workers(config), first_number)
-    games, seed = config.training.games, config.run.seed
-    return [SelfPlay.begin(config.env, games=games, seed=seed, first_number=first_number).save()]
-
-
-def games_fit(config: AppConfig, games: Sequence[SavedGames]) -> bool:
-    """Return whether saved games match the config's number of processes and games per process."""
+def players(config: AppConfig) -> tuple[int, int]:
+    """Return how many processes play in a rank of a resolved config, and the games of each."""
     training = config.training
-    expected = [training.games]
     if training.parallel.enabled:
-        expected = [training.parallel.episodes_per_worker] * number_of_workers(config)
-    return [len(SelfPlay.restore(saved, config.env)) for saved in games] == expected
+        return number_of_workers(config), training.parallel.episodes_per_worker
+    return 1, training.games
+
+
+def new_games(config: AppConfig, first_number: int = 0, *, ranks: int = 1) -> list[SavedGames]:
+    """Begin the games of a resolved config, for the players of all ranks."""
+    processes, games = players(config)
+    return begin_games(config, ranks * processes, first_number, games=games)
+
+
+def games_fit(config: AppConfig, games: Sequence[SavedGames], *, ranks: int = 1) -> bool:
+    """Return whether saved games match the config's number of processes and games per process."""
+    processes, expected = players(config)
+    return [len(SelfPlay.restore(saved, config.env)) for saved in games] == [expected] * processes * ranks

@@ -51,6 +51,7 @@ WORKER_BAR = 30  # columns at most
 STATE_COLORS: dict[State, str] = {
     "starting": "cyan",
     "playing": "green",
+    "learning": "green",
     "waiting": "yellow",
     "paused": "yellow",
     "restarting": "red",

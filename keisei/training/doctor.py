@@ -9,15 +9,18 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
+from keisei.core.exchange import Alone, Exchange
+from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.worker_setup import number_of_workers, resolved
+from keisei.training.parallel.worker_setup import number_of_workers, resolved, why_workers_cannot_learn
 
 _NEEDED = ("torch", "numpy", "pydantic", "safetensors", "rich", "tensorboard", "matplotlib")
 _OPTIONAL = {
@@ -30,7 +33,7 @@ _ROUNDS = 3
 
 
 def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
-    """Yield (subject, finding) pairs; the measurements at the end take a few seconds."""
+    """Yield (subject, finding) pairs; the measurements at the end take some seconds each."""
     yield "keisei", f"{version('keisei')} on Python {platform.python_version()}, {platform.platform()}"
     yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     for name, use in _OPTIONAL.items():
@@ -48,13 +51,54 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     yield "network", f"{model.blocks} blocks of {model.channels} channels, {agent.parameters:,} parameters"
     yield "formats", str(agent.numerics)
     yield "collecting", _collecting(config, agent)
+    yield "learning", _learning(config, agent)
+
+
+def _in_turns(config: AppConfig, **changes: Any) -> AppConfig:
+    """Return a config in which workers and learner take turns, with these changes of the training."""
+    parallel = config.training.parallel.model_copy(update={"max_policy_lag": 0})
+    training = config.training.model_copy(update={"parallel": parallel, **changes})
+    return config.model_copy(update={"training": training})
+
+
+def _learning(config: AppConfig, agent: PPOAgent) -> str:
+    """Measure an update by this process alone and by several learners in turns, for each number of them."""
+    chosen = resolved(config, agent.device).training.learners
+    uses = f"training.learners: {config.training.learners} uses {chosen}"
+    alone_because = why_workers_cannot_learn(_in_turns(config), agent.device.type)
+    if alone_because:
+        return f"the learner learns alone, since {alone_because}; {uses}"
+    training = config.training
+    self_play = SelfPlay.begin(config.env, games=training.games, seed=config.run.seed)
+    buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
+    buffer.add_batch(self_play.rollout(agent, -(-training.steps_per_epoch // training.games)).segment)
+
+    def speed(exchange: Exchange) -> float:
+        start = time.perf_counter()
+        agent.learn(buffer, exchange=exchange)
+        return len(buffer) * training.ppo_epochs / (time.perf_counter() - start)
+
+    found = []
+    for learners in sorted({2**n for n in range(1, cores().bit_length())} | {cores()} - {1}):
+        changed = _in_turns(config, learners=learners)
+        if number_of_workers(changed) < learners - 1:
+            break
+        with ParallelManager(changed, agent) as manager:
+            assert manager.exchange is not None
+            # The first round warms up.
+            rounds = [(speed(manager.exchange), speed(Alone())) for _ in range(_ROUNDS + 1)][1:]
+        several, alone = (statistics.median(figures) for figures in zip(*rounds, strict=True))
+        found.append(
+            f"{learners} learners {several:,.0f} moves/s, alone {alone:,.0f} with "
+            f"{torch.get_num_threads()} threads, ×{several / alone:.2f}"
+        )
+    return "; ".join([*found, uses])
 
 
 def _collecting(config: AppConfig, agent: PPOAgent) -> str:
     """Measure this process and workers in turns, and say which of them a run would use."""
-    in_turns = {"parallel": config.training.parallel.model_copy(update={"max_policy_lag": 0})}
-    training = config.training.model_copy(update=in_turns)
-    config = config.model_copy(update={"training": training})
+    config = _in_turns(config)
+    training = config.training
     workers = number_of_workers(config)
     alone = SelfPlay.begin(config.env, games=training.games, seed=config.run.seed)
     steps = -(-training.steps_per_epoch // training.games)

@@ -24,7 +24,7 @@ from keisei.training.listener import SilentListener, Update
 from keisei.training.parallel.worker_status import WorkerStatus
 
 OPPONENTS = get_args(Opponent)
-WORKER_PHASES = ("collect", "synchronize")  # only when workers collect
+WORKER_PHASES = ("collect", "exchange", "wait", "synchronize")  # only when workers collect
 PHASES = (
     "env",
     "inference",
@@ -57,6 +57,8 @@ _PHASE_TEXTS = {
     "inference": "the network evaluated positions to choose moves",
     "sampling": "moves were drawn from the policy",
     "collect": "the learner waited for the workers' moves",
+    "exchange": "gradient steps went to workers or other ranks, and gradients were summed",
+    "wait": "the learner waited for the workers' gradients",
     "synchronize": "the weights were written for the workers",
     "encode": "planes and legal moves were rebuilt for the minibatches",
     "update": "the network learned",
@@ -78,7 +80,7 @@ _PARALLEL_TEXTS = {
     "active_workers": "Workers running at the end of this update.",
     "serial_steps": "Moves the learner itself played in this update because no worker was left.",
     "restarts": "Workers replaced in this update.",
-    "utilization": "Mean share of time the workers spent playing: 0 to 1.",
+    "utilization": "Mean share of time the workers spent playing and learning: 0 to 1.",
     "queue_depth": "Segments delivered but not yet taken, mean over this update.",
     "lag_mean": "Updates between the weights that played and those that learn, mean over the segments.",
     "lag_max": "Updates between the weights that played and those that learn, maximum over the segments.",
@@ -98,11 +100,13 @@ _PARALLEL_TEXTS = {
     "seconds_inference": "Seconds all workers together spent on the network in this update.",
     "seconds_sampling": "Seconds all workers together spent choosing moves in this update.",
     "seconds_transport": "CPU seconds all workers together spent on weights, messages and segments.",
+    "seconds_learning": "Seconds all workers together spent on their shares of this update's minibatches.",
+    "shares_taken_over": "Shares of dead or late workers that the learner computed, since the process began.",
 }
 
 # By field of WorkerStatus.
 _WORKER_TEXTS = {
-    "utilization": "Share of time worker N spent playing: 0 to 1.",
+    "utilization": "Share of time worker N spent playing and learning: 0 to 1.",
     "steps": "Moves made by worker N, over all its processes.",
     "games": "Games finished by worker N, over all its processes.",
     "weights_version": "Version of the weights worker N last played with.",

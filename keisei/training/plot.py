@@ -25,7 +25,7 @@ from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.tournament import RESULTS, Tournament
 from keisei.evaluation.ratings.rating_plot import METADATA, moves_label
 from keisei.training.metrics import OPPONENTS, MetricsError, read_metrics
-from keisei.training.parallel.worker_status import PLAY_PHASES
+from keisei.training.parallel.worker_status import WORK_PHASES
 
 Floats = npt.NDArray[np.float64]
 
@@ -190,9 +190,12 @@ _PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
 # Only when workers collect. An even number, since there are two columns.
 _WORKER_PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
     "seconds of an update: the learner": _smoothed(
-        collect="time/collect", encode="time/encode", update="time/update", synchronize="time/synchronize"
+        **{
+            phase: f"time/{phase}"
+            for phase in ("collect", "encode", "update", "exchange", "wait", "synchronize")
+        }
     ),
     "seconds of an update: all workers together": _smoothed(
-        **{phase: f"parallel/seconds_{phase}" for phase in PLAY_PHASES}
+        **{phase: f"parallel/seconds_{phase}" for phase in WORK_PHASES}
     ),
 }

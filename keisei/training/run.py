@@ -8,7 +8,7 @@ import importlib.util
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,18 +30,27 @@ from keisei.runs.checkpoint import (
     checkpoint_path,
     load_checkpoint,
     newest_checkpoint,
+    save_checkpoint,
 )
 from keisei.runs.find import LATEST, Found, checkpoint_of, find_run
 from keisei.runs.run_directory import RunDirectory
 from keisei.shogi import NotationError
-from keisei.training.collector import games_fit, make_collector, new_games
+from keisei.training.collector import Collector, games_fit, make_collector, new_games
 from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
 from keisei.training.log_file import LogFile
 from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
+from keisei.training.parallel.parallel_manager import say
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import resolved
+from keisei.training.ranks import (
+    ALONE,
+    Ranks,
+    RanksCollector,
+    receive_checkpoint,
+    send_checkpoint,
+)
 from keisei.training.trainer import Trainer, config_of, games_of, kernels_notice
 from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
 
@@ -85,25 +94,52 @@ def train(
     return resume_run(find_run(str(resume), None, overrides), None, overrides, sys.argv)
 
 
-def begin_run(config: AppConfig, command: Sequence[str]) -> RunResult:
-    """Train from scratch in a new directory."""
+def begin_run(config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE) -> RunResult:
+    """Train from scratch in a new directory. ranks: those that learn together; this is the first of them."""
     _check_extras(config)
     device = choose_device(config.run.device)
     with torch_threads(config):
-        config = resolved(config, device)
+        config = resolved(config, device, ranks.world_size)
         trainer = Trainer(config, device)
+        games = new_games(config, ranks=ranks.world_size)
         with RunDirectory.create(
             config, config_text=to_yaml(config), command=command, now=datetime.now()
         ) as directory:
-            return _train(trainer, new_games(config), directory, notices=[], resumed=False)
+            return _train(trainer, games, directory, ranks, notices=[], resumed=False)
+
+
+def follow_run(ranks: Ranks) -> RunResult:
+    """Train as one of several ranks, with what the first one sends; only that one keeps a run."""
+    checkpoint = receive_checkpoint(ranks)
+    config = config_of(checkpoint)
+    device = choose_device(config.run.device)
+    began = time.monotonic()
+    with torch_threads(config), StopRequest() as stop:
+        trainer = Trainer.from_snapshot(checkpoint, config, device)
+        collector = _collector(trainer, games_of(checkpoint), ranks, notice=say, log=say)
+        loop = TrainingLoopManager(trainer, collector, stop=stop)
+        try:
+            loop.run()
+            code, end = 0, f"rank {ranks.rank} trained on {trainer.steps:,} moves"
+        except Interrupted as interruption:
+            code, end = interruption.exit_code, f"rank {ranks.rank}: {interruption}"
+        except (*SAVED_FIRST, NotFiniteError) as error:
+            code, end = 1, f"rank {ranks.rank}: {error}"
+            print(f"keisei: {end}", file=sys.stderr)
+    return _result(code, end, Path(), trainer, loop, collector, began)
 
 
 def resume_run(
-    found: Found, source: str | None, overrides: Sequence[str], command: Sequence[str]
+    found: Found,
+    source: str | None,
+    overrides: Sequence[str],
+    command: Sequence[str],
+    ranks: Ranks = ALONE,
 ) -> RunResult:
     """Continue a run from the named checkpoint, or from its last one.
 
-    The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given.
+    The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given. ranks: as
+    for begin_run.
     """
     if found.run is None:
         raise CheckpointError(f"checkpoint {found.checkpoint} is not in a run: expected one of a run")
@@ -113,7 +149,7 @@ def resume_run(
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)
         device = choose_device(config.run.device)
-        config = resolved(config, device)
+        config = resolved(config, device, ranks.world_size)
         changes = differences(old, config)
         refuse_unsafe(changes)
         _check_extras(config)
@@ -122,7 +158,7 @@ def resume_run(
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
-                fit = games_fit(config, games)
+                fit = games_fit(config, games, ranks=ranks.world_size)
             except (ValueError, TypeError, KeyError, NotationError) as error:
                 raise CheckpointError(f"checkpoint {path} cannot be resumed: {error}") from error
             aside = directory.set_aside(checkpoint.step, now) if found.checkpoint is not None else None
@@ -135,8 +171,8 @@ def resume_run(
                     "the saved games do not match the configured number of games; starting new ones"
                 )
                 # With new game numbers, and so with new random streams.
-                games = new_games(config, next_number(games))
-            return _train(trainer, games, directory, notices=notices, resumed=True)
+                games = new_games(config, next_number(games), ranks=ranks.world_size)
+            return _train(trainer, games, directory, ranks, notices=notices, resumed=True)
 
 
 def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
@@ -171,14 +207,19 @@ def _train(
     trainer: Trainer,
     saved: Sequence[SavedGames],
     directory: RunDirectory,
+    ranks: Ranks,
     *,
     notices: Sequence[str],
     resumed: bool,
 ) -> RunResult:
     """Run the loop, however it ends, and report the end in one line.
 
-    saved: the games to continue.
+    saved: the games to continue, of all ranks.
     """
+    if ranks.world_size > 1:
+        beginning = trainer.snapshot(saved)
+        save_checkpoint(directory.checkpoints, beginning)  # what a restart goes on from
+        send_checkpoint(ranks, beginning)
     config, log, began = trainer.config, LogFile(directory.log_file), time.monotonic()
     with ExitStack() as stack:
         console = make_console(config.run.console, sys.stdout)
@@ -194,7 +235,7 @@ def _train(
         listeners.add(console)
         for notice in notices:
             listeners.notice(notice)
-        collector = make_collector(config, trainer.agent, saved, notice=listeners.notice, log=log.notice)
+        collector = _collector(trainer, saved, ranks, notice=listeners.notice, log=log.notice)
         loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
         code, end = _outcome(loop, directory, log)
     _write(log, end)
@@ -202,10 +243,44 @@ def _train(
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
         print(end)
+    return _result(code, end, directory.path, trainer, loop, collector, began)
+
+
+def _collector(
+    trainer: Trainer,
+    saved: Sequence[SavedGames],
+    ranks: Ranks,
+    *,
+    notice: Callable[[str], None],
+    log: Callable[[str], None],
+) -> Collector:
+    """Return what plays the games of this rank; with several ranks, what gathers those of all."""
+    config, each = trainer.config, len(saved) // ranks.world_size
+    own = saved[ranks.rank * each : (ranks.rank + 1) * each]
+    if ranks.world_size == 1:
+        return make_collector(config, trainer.agent, own, notice=notice, log=log)
+    # Each collects its part of an epoch.
+    steps = -(-config.training.steps_per_epoch // ranks.world_size)
+    training = config.training.model_copy(update={"steps_per_epoch": steps})
+    config = config.model_copy(update={"training": training})
+    return RanksCollector(
+        make_collector(config, trainer.agent, own, notice=notice, log=log), trainer.agent, ranks
+    )
+
+
+def _result(
+    code: int,
+    end: str,
+    directory: Path,
+    trainer: Trainer,
+    loop: TrainingLoopManager,
+    collector: Collector,
+    began: float,
+) -> RunResult:
     return RunResult(
         exit_code=code,
         message=end,
-        directory=directory.path,
+        directory=directory,
         steps=trainer.steps,
         games=trainer.games,
         updates=trainer.agent.version,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from keisei.training.listener import RunFacts
 from keisei.training.metrics import OPPONENTS, PHASES, REASONS, WORKER_PHASES, reason_name
-from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
+from keisei.training.parallel.worker_status import WORK_PHASES, WorkerStatus
 
 HISTORY = 160  # updates, enough for the widest sparkline
 WINDOW = 20  # updates over which results, phases and the time to go are computed
@@ -86,7 +86,7 @@ class Progress:
 
     def worker_shares(self) -> dict[str, float]:
         """Return the share of the workers' time per phase, largest first; empty without workers."""
-        seconds = {phase: self.last(f"parallel/seconds_{phase}") for phase in PLAY_PHASES}
+        seconds = {phase: self.last(f"parallel/seconds_{phase}") for phase in WORK_PHASES}
         total = sum(seconds.values())
         shares = {phase: spent / total for phase, spent in seconds.items()} if total > 0 else {}
         return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from keisei.config.schema import AppConfig, config_from, validated
+from keisei.core.exchange import Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.material import material_gains
 from keisei.core.native_tower import usable_kernels
@@ -64,9 +65,13 @@ class Trainer:
         return min(training.total_timesteps - self.steps, training.steps_per_epoch)
 
     def perform_ppo_update(
-        self, segments: Sequence[Segment], *, before_minibatch: Callable[[], None] = lambda: None
+        self,
+        segments: Sequence[Segment],
+        *,
+        before_minibatch: Callable[[], None] = lambda: None,
+        exchange: Exchange | None = None,
     ) -> Metrics:
-        """Learn from the segments and return the update's metrics."""
+        """Learn from the segments and return the update's metrics; arguments as for PPOAgent.learn."""
         training = self.config.training
         buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
         material_reward = self.material_reward()
@@ -77,7 +82,9 @@ class Trainer:
                     buffer.add_batch(replace(segment, rewards=rewards))
                 else:
                     buffer.add_batch(segment)
-        metrics = self.agent.learn(buffer, progress=self.progress, before_minibatch=before_minibatch)
+        metrics = self.agent.learn(
+            buffer, progress=self.progress, before_minibatch=before_minibatch, exchange=exchange
+        )
         self.steps += len(buffer)
         return {**metrics, "schedule/material_reward": material_reward}
 

@@ -26,11 +26,12 @@ from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners, RunFacts, Update
 from keisei.training.metrics import worker_metrics
 from keisei.training.parallel.supervisor import WorkerError
+from keisei.training.ranks import RankError
 from keisei.training.trainer import Trainer, game_metrics
 from keisei.training.training_evaluation import TrainingEvaluator
 
-# An interruption, a full disk, a closed pipe, weights too large for their format, failing workers.
-SAVED_FIRST = (Interrupted, OSError, OverflowError, WorkerError)
+# Interruption, a full disk or closed pipe, weights too large for their format, failing workers, lost ranks.
+SAVED_FIRST = (Interrupted, OSError, OverflowError, WorkerError, RankError)
 LEAST_RATING = -10_000.0  # for a network that has lost every game: JSON cannot express minus infinity
 
 
@@ -83,11 +84,13 @@ class TrainingLoopManager:
                 played = collector.collect_experiences(steps, before_wait=self._stop.check)
                 finished = [result for one in played for result in one.results]
                 segments = [one.segment for one in played]
-                learned = trainer.perform_ppo_update(segments, before_minibatch=self._look)
+                learned = trainer.perform_ppo_update(
+                    segments, before_minibatch=self._look, exchange=collector.exchange
+                )
                 metrics = {**learned, **game_metrics(finished)}
                 trainer.games += len(finished)
                 collector.synchronize_models()
-                last = self._is_finished()
+                last = collector.agree(self._is_finished())
                 if last and evaluation.final_games:
                     metrics |= self._evaluate(evaluation.final_games)
                 elif crossed(before, trainer.steps, evaluation.every):
@@ -105,8 +108,10 @@ class TrainingLoopManager:
                 self._listeners.start(self._facts())
                 self._collector.start_workers(before_wait=self._stop.check)
                 yield self._collector
-            except SAVED_FIRST:
+            except SAVED_FIRST as error:
                 self._save(must=True)
+                if isinstance(error, RankError):
+                    self._stop.check()  # a signal to all ranks: another one has left first
                 raise
             finally:
                 account = self._collector.close(self.trainer.steps - self._first_step)

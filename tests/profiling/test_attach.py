@@ -19,14 +19,14 @@ WORKERS = {"parallel/seconds_env": 0.5, "parallel/seconds_inference": 4.0, "para
             4,
             [{"time/collect": 2.0, **WORKERS}, {"time/collect": 1.0, "time/update": 3.0, **WORKERS}],
             {"collect": 3.0, "update": 3.0},
-            {"env": 0.25, "inference": 2.0, "sampling": 0.5, "transport": 0.0},
+            {"env": 0.25, "inference": 2.0, "sampling": 0.5, "transport": 0.0, "learning": 0.0},
         ),
         (
             True,
             1,
             [{"time/update": 3.0, "parallel/seconds_transport": 0.5, "parallel/sync_milliseconds": 7.0}],
             {"update": 3.0},
-            {"env": 0.0, "inference": 0.0, "sampling": 0.0, "transport": 0.5},
+            {"env": 0.0, "inference": 0.0, "sampling": 0.0, "transport": 0.5, "learning": 0.0},
         ),
     ],
 )

@@ -111,6 +111,7 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
     playing = ("time/env", "time/inference", "time/sampling")
     metrics["time/collect"] = sum(metrics.pop(name) for name in playing)
     metrics["time/synchronize"] = 0.03
+    metrics |= {"time/exchange": 0.0, "time/wait": 0.0}
     discarded = {"died": 256.0, "hung": 0.0, "failed": 0.0, "damaged": 0.0, "stale": 128.0, "reset": 0.0}
     trained, in_flight = float(STEPS * update), 512.0
     return metrics | {
@@ -135,5 +136,7 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
         "parallel/seconds_inference": 0.64,
         "parallel/seconds_sampling": 0.12,
         "parallel/seconds_transport": 0.03,
+        "parallel/seconds_learning": 0.0,
+        "parallel/shares_taken_over": 0.0,
         **worker_metrics(workers),
     }

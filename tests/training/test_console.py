@@ -312,7 +312,7 @@ def test_a_line_tells_of_workers_where_there_are_some() -> None:
     assert parallel_fields(2, 2, active_workers=2.0, utilization=0.96, lag_max=0.0) == [
         "workers 2/2, 96 % busy, inference 64 %"
     ]
-    idle = {f"seconds_{phase}": 0.0 for phase in ("env", "inference", "sampling", "transport")}
+    idle = {f"seconds_{phase}": 0.0 for phase in ("env", "inference", "sampling", "transport", "learning")}
     assert parallel_fields(
         2, 2, active_workers=0.0, utilization=0.0, lag_max=0.0, serial_steps=4096.0, **idle
     ) == [

@@ -11,6 +11,7 @@ import yaml
 from training_runs import keisei, last, metrics, the_run
 
 from keisei.config.files import load_config
+from keisei.core.device import cores
 from keisei.training.metrics import explanation, read_metrics
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,9 @@ def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> 
     run = tmp_path / "runs" / "first"
     assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["model"]["channels"] == 8
     again = load_config(run / "config.yaml")
-    assert again == load_config("tiny", ["run.name=first", "run.loggers=[tensorboard]"])
+    assert again == load_config(
+        "tiny", ["run.name=first", "run.loggers=[tensorboard]", "training.learners=1"]
+    )
     described = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert described["seed"] == 1
     assert list((run / "tensorboard").iterdir())
@@ -127,5 +130,10 @@ def test_the_doctor_tells_what_is_here(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for subject in ("keisei", "torch", "cores", "device", "free disk", "formats", "wandb"):
         assert subject in done.stdout
+    if cores() > 1:
+        assert re.search(
+            r"\nlearning +2 learners [\d,]+ moves/s, alone [\d,]+ with \d+ threads, ×", done.stdout
+        )
+    assert "training.learners: auto uses 1" in done.stdout
     assert re.search(r"^collecting +\d+ workers [\d,]+ moves/s, this process [\d,]+ ", done.stdout, re.M)
     assert not list(tmp_path.iterdir())

@@ -25,14 +25,17 @@ from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
 from keisei.training.parallel.shared_memory import SharedMemory
+from keisei.training.parallel.step_memory import LearnTask, StepMemory
 
 _FRAME = struct.Struct("<IB")  # length of the body, kind
+_LEARNED = struct.Struct("<q")  # sequence number of the step
 _TICKET = struct.Struct("<IIQq")  # slot, steps, sequence, weights version
 # worker, incarnation, sequence, weights version, slot, steps, streams, bytes of results, state and games, CRC
 _HEADER = struct.Struct("<IIQqIIIIIQI")
 _RESULT = np.dtype(
     [("number", "<u8"), ("length", "<i4"), ("winner", "i1"), ("reason", "u1"), ("late_start", "?")]
 )
+RESULT_BYTES = _RESULT.itemsize
 _REASONS = tuple(Reason)
 _LONGEST_BODY = 2**31
 _CHUNK, _CHUNKS = 2**18, 64
@@ -47,12 +50,14 @@ class Kind(IntEnum):
     PAUSE = 3
     RESUME = 4
     STOP = 5
+    LEARN = 6  # compute a share of a gradient step
     # up
     READY = 10
     SEGMENT = 11
     GAMES_TAKEN = 12
     FAILED = 13
     STOPPED = 14
+    LEARNED = 15
 
 
 _KINDS = frozenset(Kind)
@@ -66,12 +71,13 @@ class Word(IntEnum):
     STEPS = 2
     GAMES = 3
     WEIGHTS_VERSION = 4
-    BUSY_NANOSECONDS = 5  # spent playing
+    BUSY_NANOSECONDS = 5  # spent playing and learning
     GAME_NUMBER = 6  # of the game in its first slot
-    ENV_NANOSECONDS = 7  # the busy time by phase, like the next two
+    ENV_NANOSECONDS = 7  # the time of playing by phase, like the next two
     INFERENCE_NANOSECONDS = 8
     SAMPLING_NANOSECONDS = 9
     TRANSPORT_NANOSECONDS = 10  # CPU time to read weights and messages, count, and deliver segments
+    LEARNING_NANOSECONDS = 11  # spent on shares of gradient steps
 
 
 class Activity(IntEnum):
@@ -81,6 +87,7 @@ class Activity(IntEnum):
     WAITING = 1
     PLAYING = 2
     PAUSED = 3
+    LEARNING = 4
 
 
 PAGE_BYTES = 4096
@@ -203,18 +210,35 @@ class _Wire:
 
 
 class WorkerEnd:
-    """A worker's end of its channel, passed to its process as an argument."""
+    """A worker's end of its channel, passed to its process as an argument.
+
+    step_memory: where it finds gradient steps, None if workers only play.
+    """
 
     def __init__(
-        self, worker: int, incarnation: int, sock: socket.socket, memory: SharedMemory, slot_bytes: int
+        self,
+        worker: int,
+        incarnation: int,
+        sock: socket.socket,
+        memory: SharedMemory,
+        slot_bytes: int,
+        step_memory: StepMemory | None,
     ) -> None:
         self.worker, self.incarnation = worker, incarnation
+        self.step_memory = step_memory
         self._wire = _Wire(sock)
         self._memory, self._slot_bytes = memory, slot_bytes
         self._words = _words(memory)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.worker, self.incarnation, self._wire.socket, self._memory, self._slot_bytes
+        return (
+            self.worker,
+            self.incarnation,
+            self._wire.socket,
+            self._memory,
+            self._slot_bytes,
+            self.step_memory,
+        )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         WorkerEnd.__init__(self, *state)
@@ -227,6 +251,10 @@ class WorkerEnd:
     def write(self, word: Word, value: int) -> None:
         """Publish a number to the learner."""
         self._words[word] = value
+
+    def read(self, word: Word) -> int:
+        """Return a published number."""
+        return int(self._words[word])
 
     def add(self, word: Word, value: int) -> None:
         """Add to a published number."""
@@ -258,7 +286,7 @@ class WorkerEnd:
         saved: SavedGames,
     ) -> None:
         """Report that a segment is complete in `memory`: its slot, or without slots a buffer to send."""
-        parts = (_pack_results(results), json.dumps(saved.state).encode(), saved.games)
+        parts = (pack_results(results), json.dumps(saved.state).encode(), saved.games)
         fields = (
             self.worker,
             self.incarnation,
@@ -271,6 +299,10 @@ class WorkerEnd:
         )
         header = _HEADER.pack(*fields, _checksum(fields, *parts, memory))
         self._send(Kind.SEGMENT, header, *parts, *(() if self._slot_bytes else (memory,)))
+
+    def report_learned(self, sequence: int) -> None:
+        """Report that the gradients of a share are in the step memory."""
+        self._send(Kind.LEARNED, _LEARNED.pack(sequence))
 
     def report(self, kind: Kind, failure: Failure | None = None) -> None:
         """Send a message without a segment."""
@@ -286,7 +318,16 @@ class WorkerEnd:
 class _Channel:
     """The learner's end of the channel to one incarnation of a worker."""
 
-    def __init__(self, worker: int, incarnation: int, slots: int, slot_bytes: int, *, shared: bool) -> None:
+    def __init__(
+        self,
+        worker: int,
+        incarnation: int,
+        slots: int,
+        slot_bytes: int,
+        step_memory: StepMemory | None,
+        *,
+        shared: bool,
+    ) -> None:
         self.worker, self.incarnation = worker, incarnation
         self._slot_bytes = slot_bytes
         self._shared = shared
@@ -299,7 +340,9 @@ class _Channel:
         self._view, self._words = memory.view, _words(memory)
         mine, theirs = socket.socketpair()
         self.wire = _Wire(mine)
-        self.worker_end = WorkerEnd(worker, incarnation, theirs, memory, slot_bytes if shared else 0)
+        self.worker_end = WorkerEnd(
+            worker, incarnation, theirs, memory, slot_bytes if shared else 0, step_memory
+        )
 
     def word(self, word: Word) -> int:
         return int(self._words[word])
@@ -359,7 +402,7 @@ class _Channel:
         self._version = version
         return WorkerSegment(
             Segment.over(data, shape),
-            _unpack_results(parts[0]),
+            unpack_results(parts[0]),
             SavedGames(parts[2], json.loads(parts[1])),
             worker,
             incarnation,
@@ -379,10 +422,13 @@ class WorkerCommunicator:
     """The learner's ends of all channels. After `close`, `open` starts one for the next incarnation.
 
     slots: how many segments a worker may have in flight. slot_bytes: the size of the largest segment.
+    step_memory: where workers find gradient steps, if they learn too.
     """
 
-    def __init__(self, *, slots: int, slot_bytes: int, shared: bool) -> None:
-        self._slots, self._shared = slots, shared
+    def __init__(
+        self, *, slots: int, slot_bytes: int, shared: bool, step_memory: StepMemory | None = None
+    ) -> None:
+        self._slots, self._shared, self._step_memory = slots, shared, step_memory
         self._slot_bytes = -(-slot_bytes // 64) * 64
         self._channels: dict[int, _Channel] = {}
 
@@ -392,7 +438,9 @@ class WorkerCommunicator:
         Raises OSError if there is not enough memory.
         """
         assert worker not in self._channels, f"the channel of worker {worker} is open"
-        channel = _Channel(worker, incarnation, self._slots, self._slot_bytes, shared=self._shared)
+        channel = _Channel(
+            worker, incarnation, self._slots, self._slot_bytes, self._step_memory, shared=self._shared
+        )
         self._channels[worker] = channel
         return channel.worker_end
 
@@ -415,6 +463,10 @@ class WorkerCommunicator:
     def send_command(self, worker: int, command: Kind) -> None:
         """Send PAUSE, RESUME or STOP."""
         self._channels[worker].wire.post(command)
+
+    def ask_to_learn(self, worker: int, task: LearnTask) -> None:
+        """Ask a worker for a share of the step that is laid out."""
+        self._channels[worker].wire.post(Kind.LEARN, task.pack())
 
     def send_games(self, worker: int, saved: SavedGames) -> None:
         """Give a worker games to continue from; it drops its own and answers GAMES_TAKEN."""
@@ -454,6 +506,14 @@ def read_ticket(body: bytes) -> Ticket:
     return Ticket(*_TICKET.unpack(body))
 
 
+def read_learned(body: bytes) -> int:
+    """Return the sequence number in a LEARNED message."""
+    if len(body) != _LEARNED.size:
+        raise DamagedError(f"a sequence number of {len(body)} bytes, expected {_LEARNED.size}")
+    sequence: int = _LEARNED.unpack(body)[0]
+    return sequence
+
+
 def read_games(body: bytes) -> SavedGames:
     """Return the games in a GAMES message."""
     (length,) = struct.unpack_from("<I", body)
@@ -480,7 +540,8 @@ def _checksum(fields: Sequence[int], *parts: bytes | bytearray | memoryview) -> 
     return value
 
 
-def _pack_results(results: Sequence[GameResult]) -> bytes:
+def pack_results(results: Sequence[GameResult]) -> bytes:
+    """Return results as bytes, RESULT_BYTES each."""
     rows = []
     for result in results:
         winner = -1 if result.outcome.winner is None else int(result.outcome.winner)
@@ -489,7 +550,8 @@ def _pack_results(results: Sequence[GameResult]) -> bytes:
     return np.array(rows, _RESULT).tobytes()
 
 
-def _unpack_results(data: bytes) -> list[GameResult]:
+def unpack_results(data: bytes) -> list[GameResult]:
+    """Return the results in these bytes."""
     rows = np.frombuffer(data, _RESULT).tolist()
     return [
         GameResult(number, Outcome(None if winner < 0 else Color(winner), _REASONS[reason]), length, late)

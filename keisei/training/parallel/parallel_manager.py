@@ -3,7 +3,8 @@
     with ParallelManager(config, agent) as manager:
         while training:
             played = manager.collect_experiences(4096)
-            ...                                            # the agent learns from [p.segment for p in played]
+            ...                                            # add p.segment for p in played to a buffer
+            agent.learn(buffer, exchange=manager.exchange)
             manager.synchronize_models()
 
 There are no threads here. Workers are supervised whenever a method is called; callers doing long work should
@@ -21,7 +22,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
-from keisei.core.device import CPU
+from keisei.core.device import CPU, cores
+from keisei.core.exchange import Exchange
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
@@ -33,9 +35,17 @@ from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.parallel_statistics import ParallelStatistics
 from keisei.training.parallel.segment_orders import SegmentOrders
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
+from keisei.training.parallel.step_memory import StepMemory
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.supervisor import Supervisor
-from keisei.training.parallel.worker_setup import begin_games, costly_settings, number_of_workers
+from keisei.training.parallel.worker_setup import (
+    begin_games,
+    costly_settings,
+    number_of_learners,
+    number_of_workers,
+    why_workers_cannot_learn,
+)
+from keisei.training.parallel.worker_shares import ShareTasks, WorkerShares
 from keisei.training.parallel.worker_status import WorkerStatus
 
 _LOOK_SECONDS = 0.1  # between two checks of the workers' signs of life
@@ -85,11 +95,18 @@ class ParallelManager:
         self._synchronizer = ModelSynchronizer(
             agent.arrays(), interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
         )
+        learners = number_of_learners(self.config, agent.device.type)
+        memory, self._alone_because = None, why_workers_cannot_learn(self.config, agent.device.type)
+        if learners > 1 and not self._alone_because:
+            most = self.config.training.minibatch_size + 1  # a lone last move joins the minibatch before it
+            memory = StepMemory(weights=agent.parameters, moves=most, workers=count)
         self._communicator = WorkerCommunicator(
             slots=parallel.queue_maxsize,
             slot_bytes=SegmentShape(self._longest, self._streams).nbytes,
             shared=parallel.use_shared_memory,
+            step_memory=memory,
         )
+        self._shares = None if memory is None else ShareTasks(learners, memory, self._communicator)
         self._orders = SegmentOrders(
             saved, self._communicator, streams=self._streams, limit=parallel.queue_maxsize
         )
@@ -106,6 +123,7 @@ class ParallelManager:
                 workers_numerics(agent.device.type, agent.numerics),
                 tuple(worker_arguments),
             ),
+            shares=self._shares,
             timeout=parallel.worker_timeout,
             supervision=supervision,
             notice=notice,
@@ -129,6 +147,11 @@ class ParallelManager:
             return True
         for line in costly_settings(self.config):
             self._notice(line)
+        if self._alone_because and self.config.training.learners not in ("auto", 1):
+            self._notice(
+                f"the learner computes all {self.config.training.learners} shares of a minibatch itself, "
+                f"since {self._alone_because}; training.learners=1 is faster"
+            )
         self._running = True
         atexit.register(self.shutdown)
         try:
@@ -157,6 +180,8 @@ class ParallelManager:
         self._supervisor.dismiss()
         self._orders.discard("shutdown")
         self._synchronizer.close()
+        if self._shares is not None:
+            self._shares.close()
 
     def stop_workers(self) -> None:
         """Do the same as shutdown."""
@@ -230,6 +255,20 @@ class ParallelManager:
     def save_games(self) -> list[SavedGames]:
         """Return the games of each worker as they were after its last collected segment."""
         return self._orders.saved_games()
+
+    # Learning
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Who computes the gradients of an update: workers too, or None for the learner alone."""
+        if self._shares is None:
+            return None
+        return WorkerShares(
+            self._shares,
+            self.config.run.threads or cores(),
+            lambda: self._supervisor.running if self._running else (),
+            self.supervise,
+        )
 
     # Control
 
@@ -317,6 +356,7 @@ class ParallelManager:
             "parallel/sync_bytes": sync.bytes,
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
+            "parallel/shares_taken_over": 0 if self._shares is None else self._shares.taken_over,
             **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS},
             **self._statistics.lap(self._supervisor.seconds()),
         }
@@ -396,6 +436,10 @@ class ParallelManager:
 
     # For the training loop, see keisei.training.collector
 
+    def agree(self, flag: bool) -> bool:
+        """Return the flag: one learner decides."""
+        return flag
+
     def checked_metrics(self, trained: int) -> dict[str, float]:
         """Return `metrics()`; raise ConservationError if the moves trained on are not `trained`."""
         metrics = self.metrics()
@@ -414,7 +458,7 @@ class ParallelManager:
 
 def _active(workers: Sequence[WorkerStatus]) -> int:
     """Return how many workers are playing or could play."""
-    return sum(worker.state in ("playing", "waiting", "paused") for worker in workers)
+    return sum(worker.state in ("playing", "learning", "waiting", "paused") for worker in workers)
 
 
 def workers_numerics(device: str, numerics: Numerics) -> Numerics:

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from keisei.training.parallel.communication import WorkerSegment
-from keisei.training.parallel.worker_status import PLAY_PHASES, WorkerStatus
+from keisei.training.parallel.worker_status import WORK_PHASES, WorkerStatus
 
 
 class ParallelStatistics:
@@ -24,7 +24,7 @@ class ParallelStatistics:
         self._looks = self._depths = 0  # of this lap: number of samples, and their sum
         self._lap_lags: Counter[int] = Counter()
         self._lap_restarts = self._lap_serial = 0
-        self._lap_seconds: Mapping[str, float] = dict.fromkeys(PLAY_PHASES, 0.0)
+        self._lap_seconds: Mapping[str, float] = dict.fromkeys(WORK_PHASES, 0.0)
 
     def took(self, taken: Sequence[WorkerSegment], version: int) -> None:
         """Record the segments handed to the learner."""
@@ -60,7 +60,7 @@ class ParallelStatistics:
 
     def lap(self, seconds: Sequence[Mapping[str, float]]) -> dict[str, float]:
         """Return the lap's metrics and start the next lap; seconds: total so far per worker, by phase."""
-        spent = {phase: sum(worker[phase] for worker in seconds) for phase in PLAY_PHASES}
+        spent = {phase: sum(worker[phase] for worker in seconds) for phase in WORK_PHASES}
         lags = self._lap_lags or Counter([0])
         metrics = {
             "parallel/queue_depth": self._depths / max(self._looks, 1),
@@ -68,7 +68,7 @@ class ParallelStatistics:
             "parallel/lag_max": max(lags),
             "parallel/restarts": self.restarts - self._lap_restarts,
             "parallel/serial_steps": self.serial_steps - self._lap_serial,
-            **{f"parallel/seconds_{phase}": spent[phase] - self._lap_seconds[phase] for phase in PLAY_PHASES},
+            **{f"parallel/seconds_{phase}": spent[phase] - self._lap_seconds[phase] for phase in WORK_PHASES},
         }
         self._looks, self._depths, self._lap_lags = 0, 0, Counter()
         self._lap_restarts, self._lap_serial, self._lap_seconds = self.restarts, self.serial_steps, spent

@@ -1,4 +1,4 @@
-"""SelfPlayWorker: a process that plays, with its own games, its own copy of the network, and one thread.
+"""SelfPlayWorker: a process that plays and learns, with its own games and network, and one thread.
 
 All its state is in what it has delivered: each segment comes with the games as they are after it, so another
 process can take over as if nothing had happened. It does not outlive the learner.
@@ -18,6 +18,8 @@ from typing import Any
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import keep_freed_memory
+from keisei.core.gradient_step import GradientWriter
+from keisei.core.native_gradients import gradients_on_cpu
 from keisei.core.native_policy import policy_on_cpu
 from keisei.core.numerics import Numerics
 from keisei.core.segment import SegmentShape
@@ -35,6 +37,7 @@ from keisei.training.parallel.communication import (
 )
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.parent_death import die_with_parent
+from keisei.training.parallel.step_memory import LearnTask
 
 _BEAT_SECONDS = 0.2  # between two signs of life of a waiting worker
 _PHASES = {
@@ -60,6 +63,8 @@ class SelfPlayWorker:
         self._weights = weights
         self._config = config
         self.policy = policy_on_cpu(config, numerics)
+        self._numerics = numerics
+        self._gradients: GradientWriter | None = None  # until the learner asks for a share
         self._self_play: SelfPlay | None = None  # until the learner sends games
         self._tickets: deque[Ticket] = deque()
         self._paused = False
@@ -125,6 +130,29 @@ class SelfPlayWorker:
                 self.end.write(Word.STATE, Activity.PLAYING)
         self._stepped_at = time.perf_counter_ns()
 
+    def _learn(self, task: LearnTask) -> None:
+        """Leave a share's gradients in the step memory, unless the learner has gone on without them."""
+        memory, before = self.end.step_memory, self.end.read(Word.STATE)
+        assert memory is not None, "a share, but no memory for it"
+        began_at = time.perf_counter_ns()
+        self.end.write(Word.STATE, Activity.LEARNING)
+        with self.policy.clock("learning"):
+            if self._gradients is None:
+                self._gradients = self.make_gradients()
+            self._gradients.load_flat(memory.weights)
+            share = memory.share_of(task)
+            if memory.is_current(task):
+                self._gradients.write_gradients(share, memory.gradients_of(self.end.worker))
+        spent = time.perf_counter_ns() - began_at
+        self.end.add(Word.LEARNING_NANOSECONDS, spent)
+        self.end.add(Word.BUSY_NANOSECONDS, spent)
+        self.end.write(Word.STATE, before)
+        self.end.report_learned(task.sequence)
+
+    def make_gradients(self) -> GradientWriter:
+        """Return what computes shares, made on first use."""
+        return gradients_on_cpu(self._config, self._numerics)
+
     def _count_step(self) -> None:
         """Count the move just made in every game."""
         assert self._self_play is not None
@@ -134,19 +162,22 @@ class SelfPlayWorker:
 
     def _next_ticket(self) -> Ticket:
         self.end.write(Word.STATE, Activity.WAITING)
-        with self.policy.clock("wait"):
-            while self._paused or not self._tickets:
-                self.end.write(Word.STATE, Activity.PAUSED if self._paused else Activity.WAITING)
-                self._hear(_BEAT_SECONDS)
+        while self._paused or not self._tickets:
+            self.end.write(Word.STATE, Activity.PAUSED if self._paused else Activity.WAITING)
+            self._hear(_BEAT_SECONDS)
         return self._tickets.popleft()
 
     def _hear(self, timeout: float) -> None:
         """Give a sign of life and handle the learner's messages, waiting up to `timeout` seconds for one."""
         self.end.add(Word.BEATS, 1)
         games = None
-        for kind, body in self.end.receive(timeout):
+        with self.policy.clock("wait"):
+            messages = self.end.receive(timeout)
+        for kind, body in messages:
             if kind is Kind.PLAY:
                 self._tickets.append(read_ticket(body))
+            elif kind is Kind.LEARN:
+                self._learn(LearnTask.unpack(body))
             elif kind is Kind.GAMES:
                 self._tickets.clear()
                 games = read_games(body)

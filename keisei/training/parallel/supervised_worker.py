@@ -22,6 +22,7 @@ _STATES: dict[int | None, State] = {
     Activity.WAITING: "waiting",
     Activity.PLAYING: "playing",
     Activity.PAUSED: "paused",
+    Activity.LEARNING: "learning",
 }
 Phase = Literal["starting", "running", "restarting", "given up"]
 

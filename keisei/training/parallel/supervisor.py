@@ -34,6 +34,7 @@ from keisei.training.parallel.supervised_worker import (
     cause_of_death,
     resident_bytes,
 )
+from keisei.training.parallel.worker_shares import ShareTasks
 from keisei.training.parallel.worker_status import WorkerStatus
 
 _COMMAND = "keisei.cli.app"  # where the `keisei` command begins
@@ -54,7 +55,7 @@ class Supervisor:
     """The processes of all workers; what they deliver goes to `orders`.
 
     start: what a process gets besides its end of the channel: worker class, config, numeric formats and
-    further arguments.
+    further arguments. shares: is told of gradients, None if workers only play.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Supervisor:
         statistics: ParallelStatistics,
         start: tuple[type[SelfPlayWorker], AppConfig, Numerics, tuple[Any, ...]],
         *,
+        shares: ShareTasks | None,
         timeout: float,
         supervision: Supervision,
         notice: Callable[[str], None],
@@ -74,7 +76,7 @@ class Supervisor:
         self._workers = [SupervisedWorker(number, supervision) for number in range(workers)]
         self._orders, self._communicator, self._synchronizer = orders, communicator, synchronizer
         self._statistics = statistics
-        self._start = start
+        self._start, self._shares = start, shares
         self._timeout, self._supervision = timeout, supervision
         self._notice, self._log = notice, log
         self._paused = False
@@ -274,6 +276,10 @@ class Supervisor:
         elif kind is Kind.SEGMENT:
             if self._orders.receive(worker.number, body):
                 worker.has_delivered = self._anything_delivered = True
+        elif kind is Kind.LEARNED:
+            if self._shares is None:
+                raise DamagedError("LEARNED, but workers only play")
+            self._shares.learned(worker.number, body)
         elif kind is Kind.FAILED:
             failure = read_failure(body)
             worker.last_error = failure.traceback
@@ -326,6 +332,8 @@ class Supervisor:
         process.join(_LEAVE_SECONDS)
         self._statistics.ended(self._status(worker), self._seconds(worker))
         self._orders.process_ended(worker.number, reason)
+        if self._shares is not None:
+            self._shares.process_ended(worker.number)
         self._communicator.close(worker.number)
         worker.process = None
         if process.exitcode is not None:

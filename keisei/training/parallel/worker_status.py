@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-PLAY_PHASES = ("env", "inference", "sampling", "transport")  # how a worker spends its time
-State = Literal["starting", "playing", "waiting", "paused", "restarting", "given up", "stopped"]
+WORK_PHASES = ("env", "inference", "sampling", "transport", "learning")  # how a worker spends its time
+State = Literal["starting", "playing", "learning", "waiting", "paused", "restarting", "given up", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +12,9 @@ class WorkerStatus:
     """One worker.
 
     incarnation: 0 for the first process, one more for each replacement. pid: None without a process.
-    utilization: share of time spent playing since the last measurement, 0 to 1. steps, games: moves made and
-    games finished over all incarnations. weights_version: of its last moves. restarts: replacements so far.
+    utilization: share of time spent playing and learning since the last measurement, 0 to 1. steps, games:
+    moves made and games finished over all incarnations. weights_version: of its last moves. restarts:
+    replacements so far.
     memory_bytes: resident memory of its process, 0 if unknown. last_error: the traceback of the last
     exception it reported, "" if none.
     """

@@ -7,8 +7,14 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from keisei.config.schema import AppConfig
+from keisei.core.gradient_step import GradientStep, GradientWriter
+from keisei.core.native_gradients import NativeGradients
 from keisei.core.numerics import Numerics
 from keisei.training.parallel.communication import PAGE_BYTES, Kind, WorkerEnd, _Wire
 from keisei.training.parallel.model_sync import WeightsReader
@@ -19,12 +25,16 @@ AT_START = -1
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, before which move of which process: by default the first of worker 0."""
+    """What happens, before which move of which process: by default the first of worker 0.
+
+    phase: of learning; then `move` is the number of the share, counted from 0.
+    """
 
     what: str
     move: int = 5
     worker: int = 0
     incarnations: Sequence[int] = (0,)
+    phase: str = ""
 
 
 def always(what: str, move: int = AT_START, worker: int = 0) -> Fault:
@@ -59,7 +69,7 @@ class FaultyWorker(SelfPlayWorker):
     ) -> None:
         self.end = end
         mine = [fault for fault in faults if fault.worker == self.end.worker]
-        self._faults = [fault for fault in mine if self.end.incarnation in fault.incarnations]
+        self.faults = [fault for fault in mine if self.end.incarnation in fault.incarnations]
         self._made, self._slow = AT_START, slow
         self.wire = end._wire = TamperedWire(end._wire.socket)
         self._suffer()
@@ -72,10 +82,41 @@ class FaultyWorker(SelfPlayWorker):
 
     def _suffer(self) -> None:
         """Trigger the faults that are due; moves are counted from 0."""
-        for fault in self._faults:
-            if fault.move == self._made:
+        for fault in self.faults:
+            if fault.move == self._made and not fault.phase:
                 happen(fault.what, self)
         self._made += 1
+
+    def make_gradients(self) -> GradientWriter:
+        gradients = super().make_gradients()
+        return FaultyGradients(gradients, self) if isinstance(gradients, NativeGradients) else gradients
+
+
+class FaultyGradients:
+    """The gradients of a worker, with its faults before each phase of a share."""
+
+    def __init__(self, gradients: NativeGradients, worker: FaultyWorker) -> None:
+        self._gradients, self._worker = gradients, worker
+        self._shares = -1
+        for phase in ("decode", "forward", "loss", "backward"):
+            setattr(gradients, f"_{phase}", self._at(phase, getattr(gradients, f"_{phase}")))
+        worker.end.report_learned = self._at("exchange", worker.end.report_learned)  # type: ignore[method-assign]
+
+    def _at(self, phase: str, then: Callable[..., Any]) -> Callable[..., Any]:
+        def faulty(*arguments: Any) -> Any:
+            for fault in self._worker.faults:
+                if (fault.phase, fault.move) == (phase, self._shares):
+                    happen(fault.what, self._worker)
+            return then(*arguments)
+
+        return faulty
+
+    def load_flat(self, weights: npt.NDArray[np.float32]) -> None:
+        self._shares += 1
+        self._at("load", self._gradients.load_flat)(weights)
+
+    def write_gradients(self, step: GradientStep, out: npt.NDArray[np.float32]) -> None:
+        self._gradients.write_gradients(step, out)
 
 
 def happen(what: str, worker: FaultyWorker) -> None:
@@ -161,6 +202,18 @@ def _taken_again(worker: FaultyWorker) -> None:
     worker.wire.send(Kind.GAMES_TAKEN)
 
 
+def _learned_again(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.LEARNED, struct.pack("<q", 1))
+
+
+def _learned_nothing(worker: FaultyWorker) -> None:
+    worker.wire.send(Kind.LEARNED)
+
+
+def _pause_a_second(_: FaultyWorker) -> None:
+    time.sleep(1)
+
+
 def _replay(worker: FaultyWorker) -> None:
     """Send the last segment again, now."""
     worker.wire.socket.sendall(worker.wire.last)
@@ -215,6 +268,9 @@ FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
     "broken failure": _broken_failure,
     "ready again": _ready_again,
     "taken again": _taken_again,
+    "learned again": _learned_again,
+    "learned nothing": _learned_nothing,
+    "pause a second": _pause_a_second,
     "replay": _replay,
     "duplicate": _duplicate,
     "of the next incarnation": _of_the_next_incarnation,

@@ -12,6 +12,7 @@ from faulty_workers import Fault, FaultyWorker
 from learning import NATIVE
 
 from keisei.config.schema import AppConfig
+from keisei.core.exchange import Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
@@ -35,7 +36,7 @@ QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05, st
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
 
 
-def small_config(workers: int = 1, **parallel: Any) -> AppConfig:
+def small_config(workers: int = 1, *, learners: int = 1, **parallel: Any) -> AppConfig:
     """A network and games so small that a worker plays a segment in a few hundredths of a second."""
     return AppConfig.model_validate(
         {
@@ -46,6 +47,7 @@ def small_config(workers: int = 1, **parallel: Any) -> AppConfig:
                 "steps_per_epoch": SEGMENT * workers,
                 "minibatch_size": SEGMENT * workers,
                 "learning_rate": 0.01,
+                "learners": learners,
                 "parallel": {"num_workers": workers, "episodes_per_worker": GAMES, **parallel},
             },
             "run": {"seed": 5},
@@ -57,11 +59,11 @@ def new_agent(config: AppConfig, numerics: Numerics = NATIVE) -> PPOAgent:
     return PPOAgent(config, numerics=numerics)
 
 
-def learn(agent: PPOAgent, segments: Sequence[Segment]) -> None:
+def learn(agent: PPOAgent, segments: Sequence[Segment], exchange: Exchange | None = None) -> None:
     buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
     for segment in segments:
         buffer.add_batch(segment)
-    agent.learn(buffer)
+    agent.learn(buffer, exchange=exchange)
 
 
 def contents(played: Played, saved: SavedGames) -> Contents:
@@ -116,13 +118,14 @@ class Workers(ParallelManager):
         *faults: Fault,
         slow: float = 0.0,
         supervision: Supervision = QUICK,
+        numerics: Numerics = NATIVE,
         games: Sequence[SavedGames] | None = None,
     ) -> None:
         self.notices: list[str] = []
         self.log: list[str] = []
         super().__init__(
             config,
-            new_agent(config),
+            new_agent(config, numerics),
             games=begun(config) if games is None else games,
             notice=self.notices.append,
             log=self.log.append,
@@ -136,7 +139,7 @@ class Workers(ParallelManager):
         steps = self.config.training.steps_per_epoch if target_steps is None else target_steps
         played = self.collect_experiences(steps)
         self.account()
-        learn(self.agent, [one.segment for one in played])
+        learn(self.agent, [one.segment for one in played], self.exchange)
         self.synchronize_models()
         return contents_of(played)
 
@@ -176,7 +179,7 @@ def is_alive(pid: int) -> bool:
     """Whether a process is running, not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return False
     return stat.rsplit(")", 1)[1].split()[0] != "Z"
 

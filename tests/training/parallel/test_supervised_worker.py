@@ -213,7 +213,7 @@ def test_the_state_is_a_word() -> None:
     assert bench.worker.state(Activity.PLAYING) == "starting"
     bench.worker.is_ready()
     words = [bench.worker.state(activity) for activity in Activity]
-    assert words == ["starting", "waiting", "playing", "paused"]
+    assert words == ["starting", "waiting", "playing", "paused", "learning"]
 
 
 @pytest.mark.parametrize(
