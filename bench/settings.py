@@ -75,7 +75,13 @@ def _found(module: str) -> bool:
 
 
 def config_of(
-    scale: Scale, *, games: int = 64, workers: int = 0, lag: int = 0, shared_memory: bool = True
+    scale: Scale,
+    *,
+    games: int = 64,
+    workers: int = 0,
+    lag: int = 0,
+    learners: int = 1,
+    shared_memory: bool = True,
 ) -> AppConfig:
     """Return the default config with this network and number of games, in a format that is fast on CPUs.
 
@@ -90,6 +96,7 @@ def config_of(
                 "games": games,
                 "steps_per_epoch": epoch_moves(scale),
                 "minibatch_size": 256,
+                "learners": learners,
                 "parallel": {
                     "enabled": workers > 0,
                     "num_workers": max(1, workers),

@@ -4,10 +4,11 @@
 their interface. Their advantages are for a single player: they do the same work, but would not learn the
 game.
 
-network alone: an epoch's network passes and nothing else: forward over 64 positions, and forward, backward
-    and Adam over 256. What training takes beyond it is the cost of everything outside the network.
+network alone: an epoch's network passes and nothing else: forward over 64 positions, forward and backward
+    over 256. What training takes beyond it is the cost of everything outside the network.
 one game at a time: the same update, with the moves of one game after the other and one thread.
 max_policy_lag 1: the workers play on while the learner learns.
+learners: processes that compute a share of each minibatch; one learner has a thread per core.
 """
 
 import functools
@@ -15,12 +16,11 @@ from contextlib import ExitStack
 
 import command_line
 import learners
+import numpy as np
 import torch
 from contest import Contender, Contest, TakeTurn, measured
 from settings import Peers, Scale, config_of, epoch_moves, midgame_positions
 
-from keisei.core.models import model_factory
-from keisei.core.native_learning import tower_operation
 from keisei.core.native_tower import NativeTower
 from keisei.training.collector import make_collector
 from keisei.training.trainer import Trainer
@@ -29,15 +29,16 @@ from keisei.training.trainer import Trainer
 def contests(scale: Scale, peers: Peers) -> list[Contest]:
     """Return the contest of training."""
     many = scale.workers
+    train = functools.partial(_training, scale)
     contenders = [
-        Contender(f"keisei, {many} workers", functools.partial(_training, scale, 64, many, many, 0)),
         Contender(
-            f"keisei, {many} workers, max_policy_lag 1",
-            functools.partial(_training, scale, 64, many, many, 1),
+            f"keisei, {many} workers, {many} learners", functools.partial(train, workers=many, learners=many)
         ),
-        Contender(f"keisei serially, {many} threads", functools.partial(_training, scale, 64, 0, many, 0)),
-        Contender("keisei serially, 1 thread", functools.partial(_training, scale, 64, 0, 1, 0)),
-        Contender("keisei serially, one game at a time", functools.partial(_training, scale, 1, 0, 1, 0)),
+        Contender(f"keisei, {many} workers, 1 learner", functools.partial(train, workers=many)),
+        Contender(f"keisei, {many} workers, max_policy_lag 1", functools.partial(train, workers=many, lag=1)),
+        Contender(f"keisei serially, {many} threads", train),
+        Contender("keisei serially, 1 thread", functools.partial(train, threads=1)),
+        Contender("keisei serially, one game at a time", functools.partial(train, games=1, threads=1)),
         Contender(
             f"keisei's network alone, {many} threads",
             functools.partial(_network_alone, scale, many),
@@ -50,9 +51,19 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
     return [Contest("train", title, "moves/s", contenders)]
 
 
-def _training(scale: Scale, games: int, workers: int, threads: int, lag: int, stack: ExitStack) -> TakeTurn:
-    """Return a turn that collects and learns; 0 workers is this process alone."""
-    config = config_of(scale, games=games, workers=workers, lag=lag)
+def _training(
+    scale: Scale,
+    stack: ExitStack,
+    *,
+    games: int = 64,
+    workers: int = 0,
+    threads: int | None = None,
+    lag: int = 0,
+    learners: int = 1,
+) -> TakeTurn:
+    """Return a turn that collects and learns; 0 workers: this process alone. threads: one per core."""
+    threads = threads or scale.workers
+    config = config_of(scale, games=games, workers=workers, lag=lag, learners=learners)
     trainer = Trainer(config, torch.device("cpu"))
     collector = make_collector(config, trainer.agent)
     stack.callback(lambda: collector.close(trainer.steps))
@@ -61,7 +72,7 @@ def _training(scale: Scale, games: int, workers: int, threads: int, lag: int, st
     def epoch() -> float:
         trainer.agent.use_threads(threads)
         segments = [one.segment for one in collector.collect_experiences(epoch_moves(scale))]
-        trainer.perform_ppo_update(segments)
+        trainer.perform_ppo_update(segments, exchange=collector.exchange)
         collector.synchronize_models()
         return sum(map(len, segments))
 
@@ -70,21 +81,19 @@ def _training(scale: Scale, games: int, workers: int, threads: int, lag: int, st
 
 
 def _network_alone(scale: Scale, threads: int, _stack: ExitStack) -> TakeTurn:
-    model = config_of(scale).model
-    network, tower = model_factory(model), NativeTower(model, threads=threads)
-    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+    tower = NativeTower(config_of(scale).model, threads=threads)
+    weights = (np.random.default_rng(1).standard_normal(tower.parameters) / 10).astype(np.float32)
     played, learned = (midgame_positions(count) for count in (64, 256))
     moves = epoch_moves(scale)
 
     def epoch() -> float:
-        torch.set_num_threads(1)  # its waiting threads would take cores from the tower's
+        tower.load_flat(weights)
         for _ in range(moves // 64 + 1):  # one more for the values at the end
             tower.evaluate(played)
         for _ in range(moves // 256):
-            logits, values = tower_operation(tower, network, learned)
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward([logits, values], [torch.ones_like(logits), torch.ones_like(values)])
-            optimizer.step()
+            tower.load_flat(weights, learning=True)
+            found = tower.evaluate(learned, keep=True)
+            tower.gradients(learned, found, np.ones_like(found.logits), np.ones_like(found.values))
         return moves
 
     epoch()

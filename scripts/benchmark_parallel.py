@@ -9,36 +9,46 @@ one game: serial collection, one game at a time. serial: many games side by side
 efficiency: steps/s divided by those of one worker and by the number of workers, or of cores if fewer.
 overhead: share of all CPU time spent on transport and bookkeeping: in the workers reading weights and
     messages, counting, checksums and sending; in the learner everything.
-end to end: collecting and learning in turns, as in training, 4,096 moves per update.
+end to end: collecting and learning in turns, as in training, 4,096 moves per update. exchange, wait: shares
+    of the time in which the learner handed out steps and added gradients, and waited for the workers' ones.
+more cores: calculated, not measured, from the time that shares of a minibatch take on one thread, what a step
+    takes beside them, and the speed of one worker.
 """
 
 import argparse
 import os
+import socket
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 os.environ.setdefault("GOMP_SPINCOUNT", "5000")  # as `keisei train` does, before torch is loaded
 
+import numpy as np
 import torch
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores, keep_freed_memory
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.gradient_step import GradientStep
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import SelfPlay
 from keisei.training.collector import make_collector
 from keisei.training.parallel import ParallelManager
 from keisei.training.trainer import Trainer
 
-EPOCH = 4096
+EPOCH, MINIBATCH = 4096, 256
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The measurements of one contestant's turn; fields from overhead_seconds on are for workers only."""
+    """The measurements of one contestant's turn; overhead_seconds to sync_milliseconds are for workers only.
+
+    update_seconds: of learning, phases: the learner's seconds, both in training only.
+    """
 
     steps: int
     seconds: float
@@ -47,6 +57,8 @@ class Turn:
     memory_bytes: int = 0
     queue_depth: float = 0.0
     sync_milliseconds: float = 0.0
+    update_seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def speed(self) -> float:
@@ -57,7 +69,7 @@ class Turn:
 Contestant = Callable[[], Turn]
 
 
-def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppConfig:
+def config_of(arguments: argparse.Namespace, workers: int, epoch: int, learners: int = 1) -> AppConfig:
     """Return the config for the requested network and sizes."""
     blocks, channels = (int(part) for part in arguments.network.split("x"))
     parallel = {
@@ -71,6 +83,8 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int) -> AppCon
             "training": {
                 "games": arguments.games,
                 "steps_per_epoch": epoch,
+                "minibatch_size": MINIBATCH,
+                "learners": learners,
                 "parallel": parallel,
             },
             "run": {"numerics": arguments.numerics, "console": "off"},
@@ -136,10 +150,20 @@ def _worker_times(manager: ParallelManager) -> tuple[float, float]:
     return ticks / os.sysconf("SC_CLK_TCK"), transport
 
 
-def training(arguments: argparse.Namespace, workers: int, threads: int, stack: ExitStack) -> Contestant:
+def training(
+    arguments: argparse.Namespace,
+    stack: ExitStack,
+    *,
+    threads: int,
+    workers: int = 0,
+    learners: int = 1,
+    games: int | None = None,
+) -> Contestant:
     """Return a contestant that collects and learns; 0 workers is this process alone."""
-    games = max(1, arguments.games // max(1, workers))  # the same total, for the same kind of updates
-    config = config_of(argparse.Namespace(**{**vars(arguments), "games": games}), workers, EPOCH)
+    # The same number of games in all, for the same kind of updates.
+    games = games or max(1, arguments.games // max(1, workers))
+    own = argparse.Namespace(**{**vars(arguments), "games": games})
+    config = config_of(own, workers, EPOCH, learners)
     trainer = Trainer(config, torch.device("cpu"))
     collector = make_collector(config, trainer.agent)
     stack.callback(lambda: collector.close(trainer.steps))
@@ -147,14 +171,43 @@ def training(arguments: argparse.Namespace, workers: int, threads: int, stack: E
 
     def turn() -> Turn:
         trainer.agent.use_threads(threads)
+        trainer.clock.lap()
         start, cpu = time.perf_counter(), time.process_time()
         segments = [one.segment for one in collector.collect_experiences(EPOCH)]
-        trainer.perform_ppo_update(segments)
+        collected = time.perf_counter()
+        trainer.perform_ppo_update(
+            segments, before_minibatch=collector.supervise, exchange=collector.exchange
+        )
+        learned = time.perf_counter()
         collector.synchronize_models()
-        return Turn(sum(map(len, segments)), time.perf_counter() - start, time.process_time() - cpu)
+        return Turn(
+            sum(map(len, segments)),
+            time.perf_counter() - start,
+            time.process_time() - cpu,
+            update_seconds=learned - collected,
+            phases=trainer.clock.lap(),
+        )
 
     turn()
     return turn
+
+
+def share_milliseconds(arguments: argparse.Namespace, counts: Sequence[int]) -> dict[int, float]:
+    """Return how long a share of a minibatch takes on one thread, by the number of shares."""
+    agent = PPOAgent(config_of(arguments, 0, EPOCH))
+    played = SelfPlay.begin(agent.config.env, games=MINIBATCH, seed=1).rollout(agent, 4)
+    buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
+    buffer.add_batch(played.segment)
+    step = GradientStep.of(
+        next(buffer.minibatches(MINIBATCH, np.random.default_rng(1))), 0.01, normalize=True
+    )
+    found: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(15):
+        for count, times in found.items():
+            start = time.perf_counter()
+            agent.gradients(step.share(0, count), threads=1)
+            times.append(1000 * (time.perf_counter() - start))
+    return {count: statistics.median(times) for count, times in found.items()}
 
 
 def tournament(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[Turn]]:
@@ -211,9 +264,67 @@ def print_collecting(turns: dict[str, list[Turn]], counts: Sequence[int]) -> Non
 def print_training(turns: dict[str, list[Turn]]) -> None:
     """Print the table for training end to end."""
     first = next(iter(turns))
-    print(f"\n{'end to end':22s}{'steps/s':>9s}{'× the first':>13s}")
+    print(
+        f"\n{'end to end':24s}{'steps/s':>9s}{'× the first':>13s}{'ms a minibatch':>16s}{'× the first':>13s}"
+        f"{'exchange':>10s}{'wait':>7s}"
+    )
     for name, own in turns.items():
-        print(f"{name:22s}{median(own, lambda turn: turn.speed):9,.0f}{ratio(turns, name, first):13.2f}")
+        updates = statistics.median(
+            one.update_seconds / other.update_seconds for one, other in zip(turns[first], own, strict=True)
+        )
+        shares = [
+            median(own, lambda turn, phase=phase: turn.phases.get(phase, 0.0) / turn.seconds)  # type: ignore[misc]
+            for phase in ("exchange", "wait")
+        ]
+        print(
+            f"{name:24s}{median(own, lambda turn: turn.speed):9,.0f}{ratio(turns, name, first):13.2f}"
+            f"{median(own, milliseconds):16.1f}{updates:13.2f}{shares[0]:10.1%}{shares[1]:7.1%}"
+        )
+
+
+def milliseconds(turn: Turn) -> float:
+    """Return how long a minibatch took."""
+    return 1000 * turn.update_seconds / (turn.steps / MINIBATCH)
+
+
+def print_more_cores(
+    shares: Mapping[int, float],
+    alone: Sequence[Turn],
+    several: Sequence[Turn],
+    worker_speed: float,
+    add: float,
+) -> None:
+    """Print what more cores would give; alone: one process with one thread, several: two learners.
+
+    add: milliseconds to hand out one more share and to add its gradients.
+    """
+    fixed = median(alone, milliseconds) - shares[1]  # of a step beside the share: sums, clipping, Adam
+    exchange = median(
+        several, lambda turn: 1000 * turn.phases.get("exchange", 0.0) / (turn.steps / MINIBATCH)
+    )
+    print(f"\n{'cores, calculated':20s}{'collecting':>12s}{'ms a minibatch':>16s}{'training':>10s}{'×':>12s}")
+    one_core = 0.0
+    for count, share in shares.items():
+        step = share + fixed + (exchange + add * (count - 2) if count > 1 else 0.0)
+        collecting = count * worker_speed
+        speed = 1 / (1 / collecting + step / 1000 / MINIBATCH)
+        one_core = one_core or speed
+        print(f"{count:<20d}{collecting:12,.0f}{step:16.1f}{speed:10,.0f}{speed / one_core:12.1f}")
+
+
+def add_milliseconds(arguments: argparse.Namespace) -> float:
+    """Return how long the learner takes for one more worker: a message there and back, and a sum."""
+    total = torch.zeros(PPOAgent(config_of(arguments, 0, EPOCH)).parameters)
+    shares = [torch.ones_like(total) for _ in range(16)]
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        start = time.perf_counter()
+        for share in shares:
+            mine.send(b"task")
+            theirs.send(b"done")
+            mine.recv(100)
+            total += share
+        return 1000 * (time.perf_counter() - start) / len(shares)
 
 
 def plot(
@@ -230,7 +341,7 @@ def plot(
     for axes, title, turns in zip(panels, titles, (collecting, learning), strict=True):
         names = list(turns)
         speeds = [median(own, lambda turn: turn.speed) for own in turns.values()]
-        colors = ["#2a78b5" if name.endswith("workers") else "#9aa5b1" for name in names]
+        colors = ["#2a78b5" if "workers" in name else "#9aa5b1" for name in names]
         axes.barh(names, speeds, color=colors, height=0.7)
         base = "serial, 1 thread"
         for row, (name, speed) in enumerate(zip(names, speeds, strict=True)):
@@ -288,12 +399,22 @@ def main() -> None:
         print_collecting(turns, arguments.workers)
     with ExitStack() as stack:
         contestants = {
-            f"serial, {many} threads": training(arguments, 0, many, stack),
-            "serial, 1 thread": training(arguments, 0, 1, stack),
-            f"{many} workers": training(arguments, many, many, stack),
+            "serial, 1 thread": training(arguments, stack, threads=1),
+            f"serial, {many} threads": training(arguments, stack, threads=many),
+            f"{many} workers, 1 learner": training(arguments, stack, workers=many, threads=many),
+            f"{many} workers, {many} learners": training(
+                arguments, stack, workers=many, learners=many, threads=many
+            ),
+            "one game, 1 thread": training(arguments, stack, threads=1, games=1),
         }
         learning = tournament(contestants, arguments.rounds)
         print_training(learning)
+    if many > 1:
+        first = f"{arguments.workers[0]} workers"
+        speed = median(turns[first], lambda turn: turn.speed) / min(arguments.workers[0], many)
+        shares = share_milliseconds(arguments, [1, 2, 4, 8, 16, 32])
+        names = list(learning)
+        print_more_cores(shares, learning[names[0]], learning[names[3]], speed, add_milliseconds(arguments))
     plot(turns, learning, arguments.network, arguments.plot)
 
 

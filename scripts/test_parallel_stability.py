@@ -544,7 +544,7 @@ class Soak:
         training = self.config.training
         buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
         buffer.add_batch(played)
-        metrics = self.agent.learn(buffer, before_minibatch=look)
+        metrics = self.agent.learn(buffer, before_minibatch=look, exchange=manager.exchange)
         self.loss = metrics["loss/total"]
         if not math.isfinite(self.loss) or metrics["update/skipped"]:
             raise Breach("loss", f"{self.loss}, {metrics['update/skipped']:g} gradient steps were not finite")
