@@ -86,7 +86,8 @@ def _train(
     """Begin or resume a run; ranks: the argument of that name, if there are any."""
     if resume is None:
         return training.begin_run(settings, command, **ranks)
-    return training.resume_run(find_run(resume, source, changes), source, changes, command, **ranks)
+    found = find_run(resume, source, changes)  # before torch is loaded, which takes a second
+    return training.resume_run(found, source, changes, command, **ranks)
 
 
 def doctor(

@@ -116,6 +116,10 @@ def join_ranks(config: RanksConfig) -> Ranks:
     if config.address is None and not under_torchrun():
         return ALONE
     rank, world_size = config.rank, config.world_size
+    if config.address is None:
+        rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if world_size == 1:
+        return ALONE
     store: Store
     timeout = timedelta(seconds=config.timeout)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
@@ -126,14 +130,11 @@ def join_ranks(config: RanksConfig) -> Ranks:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
             store = _store(host, int(port), rank, world_size, timeout)
         else:
-            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
             if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:  # all on this machine
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
             meeting, *_ = next(rendezvous("env://", rank, world_size, timeout=timeout))
             # Otherwise a restarted rank may find the addresses of the processes before.
             store = PrefixStore(f"attempt {_restarts()}", meeting)
-        if world_size == 1:
-            return ALONE
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
     except (RuntimeError, OSError, ValueError) as error:  # torch raises all of them
         raise ConfigError(
