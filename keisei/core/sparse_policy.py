@@ -43,10 +43,6 @@ class LegalMoves:
         """Return the legal moves' logits [B, W] out of all logits [B, P]."""
         return logits.gather(1, self.logits)
 
-    def spread(self, logits: Tensor) -> Tensor:
-        """Return the legal moves' logits [B, W] from a list of them [M], ordered as positions.actions."""
-        return logits.new_zeros(self.legal.shape).masked_scatter(self.legal, logits)
-
     def log_probs(self, chosen: Tensor, temperature: float = 1.0) -> Tensor:
         """Return the log-probabilities [B, W] of the legal moves, given their logits [B, W]."""
         if temperature != 1:
