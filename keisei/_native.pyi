@@ -153,7 +153,18 @@ class VectorGames:
 
 class SearchTrees:
     def __init__(
-        self, games: list[Game], *, c_puct: float, fpu: float, leaves: int, max_nodes: int, threads: int
+        self,
+        games: list[Game],
+        *,
+        c_puct: float,
+        fpu: float,
+        leaves: int,
+        max_nodes: int,
+        threads: int,
+        candidates: int,
+        planned_visits: int,
+        c_visit: float,
+        c_scale: float,
     ) -> None: ...
     def __len__(self) -> int: ...
     def _select(self, visits: int, planes: _Float, offsets: _Int, actions: _Int) -> int: ...
@@ -163,6 +174,36 @@ class SearchTrees:
     ) -> tuple[list[tuple[Move, int, float, float, int, list[Move]]], int, int]: ...
     def _answered(self) -> bool: ...
     def _finished(self, visits: int) -> bool: ...
+
+class SelfPlaySearch:
+    def __init__(
+        self,
+        games: int,
+        *,
+        share: float,
+        simulations: int,
+        candidates: int,
+        c_visit: float,
+        c_scale: float,
+        c_puct: float,
+        fpu: float,
+        threads: int,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def _begin(self, games: VectorGames) -> None: ...
+    def _select(self, planes: _Float, offsets: _Int, actions: _Int) -> int: ...
+    def _expand(self, priors: _Float, values: _Float) -> None: ...
+    def _decide(
+        self,
+        games: VectorGames,
+        actions: _Int,
+        log_probs: _Float,
+        values: _Float,
+        surprise: _Float,
+        tried: npt.NDArray[np.int16],
+        gains: _Float,
+    ) -> None: ...
+    def forget(self) -> None: ...
 
 def find_mate(
     game: Game, max_nodes: int, seconds: float | None, should_stop: Callable[[], object] | None = None
@@ -177,6 +218,7 @@ class Tower:
         groups: int,
         excitation: int,
         value_hidden: int,
+        pieces: bool,
         linear_head: bool,
         kernels: str,
         threads: int,
@@ -227,6 +269,24 @@ def ppo_gradients(
     minibatch: int,
     clip: float,
     value_clip: float,
+    value_coef: float,
+    entropy_coef: float,
+    kernels: str,
+    d_logits: _Float,
+    d_values: _Float,
+) -> tuple[float, float, float, float, float]: ...
+def search_gradients(
+    *,
+    offsets: _Int,
+    logits: _Float,
+    values: _Float,
+    legal: _Int,
+    tried: npt.NDArray[np.int16],
+    gains: _Float,
+    returns: _Float,
+    weights: _Float,
+    minibatch: int,
+    targets: int,
     value_coef: float,
     entropy_coef: float,
     kernels: str,

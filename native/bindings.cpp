@@ -202,6 +202,7 @@ NB_MODULE(_native, m) {
     bind_vector(m);
     bind_search(m);
     bind_tree(m);
+    bind_self_play(m);
     bind_tower(m);
     m.def("perft", &count_sequences, "sfen"_a, "depth"_a, "write_last"_a = false, nb::kw_only(), "kings"_a = "both");
     m.def("perft", [](const Game& g, int depth) { return count_from(g.position(), depth, false); }, "game"_a, "depth"_a);

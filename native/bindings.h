@@ -169,6 +169,7 @@ void bind_encoding(nb::module_& m);
 void bind_search(nb::module_& m);
 void bind_vector(nb::module_& m);
 void bind_tree(nb::module_& m);
+void bind_self_play(nb::module_& m);
 void bind_tower(nb::module_& m);
 
 }  // namespace keisei

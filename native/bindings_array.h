@@ -12,6 +12,7 @@ template <class T> struct Element;
 template <> struct Element<float> { static constexpr const char *name = "float32", *format = "f"; };
 template <> struct Element<double> { static constexpr const char *name = "float64", *format = "d"; };
 template <> struct Element<int32_t> { static constexpr const char *name = "int32", *format = "i"; };
+template <> struct Element<int16_t> { static constexpr const char *name = "int16", *format = "h"; };
 template <> struct Element<uint8_t> { static constexpr const char *name = "uint8", *format = "B"; };
 template <> struct Element<bool> { static constexpr const char *name = "bool", *format = "?"; };
 
@@ -44,6 +45,7 @@ public:
 
     T* data() const { return static_cast<T*>(view_.buf); }
     int rows() const { return int(view_.shape[0]); }
+    Py_ssize_t columns() const { return view_.shape[1]; }
 
 private:
     bool fits(std::initializer_list<Py_ssize_t> shape) const {

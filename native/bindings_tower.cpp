@@ -7,6 +7,7 @@
 #include "encode.h"
 #include "move_choice.h"
 #include "ppo_loss.h"
+#include "search_loss.h"
 #include "tower.h"
 
 namespace keisei {
@@ -34,7 +35,7 @@ const TowerKernels& to_kernels(std::string_view name) {
 }
 
 void init_tower(SharedTower* self, int blocks, int channels, int groups, int excitation, int value_hidden,
-                bool linear_head, std::string_view kernels, int threads) {
+                bool pieces, bool linear_head, std::string_view kernels, int threads) {
     TowerShape shape;
     shape.blocks = checked("blocks", blocks, 0, 1000);
     shape.channels = checked("channels", channels, 1, 4096);
@@ -43,6 +44,7 @@ void init_tower(SharedTower* self, int blocks, int channels, int groups, int exc
         raise_value_error("groups " + std::to_string(groups) + " must divide channels " + std::to_string(channels));
     shape.excitation = checked("excitation", excitation, 0, 4096);
     shape.value_hidden = checked("value_hidden", value_hidden, 1, 65536);
+    shape.pieces = pieces;
     shape.linear_head = linear_head;
     checked("threads", threads, 1);
     const TowerKernels& chosen = to_kernels(kernels);
@@ -176,12 +178,39 @@ nb::tuple gradients_of_loss(nb::handle offsets, nb::handle logits, nb::handle va
     return nb::make_tuple(sums.policy_loss, sums.value_loss, sums.entropy, sums.approx_kl, sums.clip_fraction);
 }
 
+nb::tuple gradients_of_search_loss(nb::handle offsets, nb::handle logits, nb::handle values, nb::handle legal,
+                                   nb::handle tried, nb::handle gains, nb::handle returns, nb::handle weights,
+                                   int minibatch, int targets, double value_coef, double entropy_coef,
+                                   std::string_view kernels, nb::handle d_logits, nb::handle d_values) {
+    const Logits moves(offsets, logits);
+    const Py_ssize_t n = moves.count();
+    const Array<float> in_values(values, "values", {n}, false), in_returns(returns, "returns", {n}, false);
+    const Array<float> in_weights(weights, "weights", {n}, false), in_gains(gains, "gains", {n, ANY}, false);
+    const Array<int16_t> in_tried(tried, "tried", {n, in_gains.columns()}, false);
+    const Array<int32_t> in_legal(legal, "legal", {moves.moves()}, false);
+    const Array<float> out_logits(d_logits, "d_logits", {moves.moves()}, true);
+    const Array<float> out_values(d_values, "d_values", {n}, true);
+    const SearchLossSettings settings{checked("minibatch", minibatch, 1), checked("targets", targets, 0), value_coef,
+                                      entropy_coef};
+    const TowerKernels& chosen = to_kernels(kernels);
+    SearchSums sums;
+    without_gil([&] {
+        sums = search_gradients(moves.input(), in_values.data(),
+                                {in_legal.data(), in_tried.data(), in_gains.data(), in_returns.data(), in_weights.data(),
+                                 int(in_gains.columns())},
+                                settings, chosen, out_logits.data(), out_values.data());
+    });
+    if (sums.bad_row >= 0)
+        raise_value_error("tried[" + std::to_string(sums.bad_row) + "] has an action that is illegal in its position");
+    return nb::make_tuple(sums.policy_loss, sums.value_loss, sums.entropy, sums.divergence, sums.agreement);
+}
+
 }  // namespace
 
 void bind_tower(nb::module_& m) {
     nb::class_<SharedTower>(m, "Tower", "The network on the CPU; use it through keisei.core.native_tower.")
         .def("__init__", &init_tower, nb::kw_only(), "blocks"_a, "channels"_a, "groups"_a, "excitation"_a,
-             "value_hidden"_a, "linear_head"_a, "kernels"_a, "threads"_a)
+             "value_hidden"_a, "pieces"_a, "linear_head"_a, "kernels"_a, "threads"_a)
         .def("_load", &load, "weights"_a, "learning"_a)
         .def("_evaluate", &evaluate, "planes"_a, "offsets"_a, "moves"_a, "logits"_a, "values"_a, "kept"_a.none())
         .def("_gradients", &gradients, "planes"_a, "offsets"_a, "moves"_a, "kept"_a, "d_logits"_a, "d_values"_a,
@@ -201,6 +230,9 @@ void bind_tower(nb::module_& m) {
     m.def("ppo_gradients", &gradients_of_loss, nb::kw_only(), "offsets"_a, "logits"_a, "values"_a, "columns"_a,
           "log_probs"_a, "old_values"_a, "advantages"_a, "returns"_a, "minibatch"_a, "clip"_a, "value_clip"_a,
           "value_coef"_a, "entropy_coef"_a, "kernels"_a, "d_logits"_a, "d_values"_a);
+    m.def("search_gradients", &gradients_of_search_loss, nb::kw_only(), "offsets"_a, "logits"_a, "values"_a, "legal"_a,
+          "tried"_a, "gains"_a, "returns"_a, "weights"_a, "minibatch"_a, "targets"_a, "value_coef"_a, "entropy_coef"_a,
+          "kernels"_a, "d_logits"_a, "d_values"_a);
 }
 
 }  // namespace keisei

@@ -3,9 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "bindings_array.h"
+#include "bindings_forest.h"
 #include "mate.h"
-#include "tree.h"
 
 namespace keisei {
 namespace {
@@ -19,13 +18,6 @@ const Game& to_game(nb::handle object, const std::string& name) {
     return game;
 }
 
-// Keeps move scores finite, whatever the priors and visits.
-double checked_weight(const char* name, double value) {
-    if (!(value >= 0 && value <= 1e6))
-        raise_value_error(std::string(name) + " is " + std::to_string(value) + ", expected 0 to 1000000");
-    return value;
-}
-
 class SharedForest : public Shared<Forest> {
 public:
     explicit SharedForest(std::unique_ptr<Forest> forest) : Shared(std::move(forest), "this search is") {}
@@ -33,13 +25,18 @@ public:
 using Use = SharedForest::Use;
 
 void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes,
-                 int threads) {
+                 int threads, int candidates, int planned_visits, double c_visit, double c_scale) {
     TreeSettings settings;
     settings.c_puct = checked_weight("c_puct", c_puct);
     settings.fpu = checked_weight("fpu", fpu);
     settings.leaves = checked("leaves", leaves, 1, 1024);
     settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
     checked("threads", threads, 1);
+    HalvingPlan plan;
+    plan.candidates = checked("candidates", candidates, 0, MAX_LEGAL_MOVES);
+    plan.visits = candidates ? checked("planned_visits", planned_visits, 2, MAX_TREE_NODES) : 0;
+    plan.c_visit = checked_weight("c_visit", c_visit);
+    plan.c_scale = checked_weight("c_scale", c_scale);
     if (games.size() < 1 || games.size() > size_t(INT_MAX / MAX_LEGAL_MOVES / leaves))
         raise_value_error("number of games is " + std::to_string(games.size()) + ", expected 1 to " +
                           std::to_string(INT_MAX / MAX_LEGAL_MOVES / leaves));
@@ -53,7 +50,7 @@ void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, 
     }
     std::unique_ptr<Forest> forest;
     without_gil([&] {
-        forest = std::make_unique<Forest>(pointers, settings, threads);
+        forest = std::make_unique<Forest>(pointers, settings, threads, plan);
         copies.clear();
     });
     new (self) SharedForest(std::move(forest));
@@ -61,24 +58,17 @@ void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, 
 
 int select_leaves(SharedForest& self, int visits, nb::handle planes, nb::handle offsets, nb::handle actions) {
     const Use forest(self);
-    const Py_ssize_t n = forest->most_rows();
-    const Array<float> planes_out(planes, "planes", {n, PLANES, 9, 9}, true);
-    const Array<int32_t> offsets_out(offsets, "offsets", {n + 1}, true);
-    const Array<int32_t> actions_out(actions, "actions", {n * MAX_LEGAL_MOVES}, true);
     checked("visits", visits, 1);
-    self.change([&] {
-        forest->select(visits);
-        forest->write(planes_out.data(), offsets_out.data(), actions_out.data());
-    });
+    const LeafArrays out(*forest.operator->(), planes, offsets, actions);
+    self.change([&] { out.select(*forest.operator->(), visits); });
     return forest->rows();
 }
 
 void expand_leaves(SharedForest& self, nb::handle priors, nb::handle values) {
     const Use forest(self);
-    const Array<float> priors_in(priors, "priors", {forest->actions()}, false);
-    const Array<float> values_in(values, "values", {forest->rows()}, false);
+    const LeafAnswers given(*forest.operator->(), priors, values);
     std::optional<Error> error;
-    self.change([&] { error = forest->expand(priors_in.data(), values_in.data()); });
+    self.change([&] { error = given.expand(*forest.operator->()); });
     if (error) raise_value_error(error->message);
 }
 
@@ -148,7 +138,7 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 void bind_tree(nb::module_& m) {
     nb::class_<SharedForest>(m, "SearchTrees", "One search tree per game; use it through keisei.search.trees.")
         .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
-             "threads"_a)
+             "threads"_a, "candidates"_a, "planned_visits"_a, "c_visit"_a, "c_scale"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })
         .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand_leaves, "priors"_a, "values"_a)

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings_array.h"
-#include "vec_env.h"
+#include "bindings_games.h"
 
 namespace keisei {
 namespace {
@@ -158,15 +158,6 @@ nb::object move_of_action(int64_t action, int turn) {
     return move_object(move_of(int(action), to_color(turn)));
 }
 
-class SharedGames : public Shared<VectorGames> {
-public:
-    explicit SharedGames(std::unique_ptr<VectorGames> games) : Shared(std::move(games), "these games are") {}
-
-    // These never change.
-    int slots() const { return object_->slots(); }
-    int threads() const { return object_->threads(); }
-    const Rules& rules() const { return object_->plan().rules; }
-};
 using Use = SharedGames::Use;
 
 void init_games(SharedGames* self, int count, int threads, uint64_t seed, std::optional<int> max_moves,

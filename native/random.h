@@ -27,4 +27,30 @@ private:
     uint64_t state_;
 };
 
+// Numbers for one ply of one game. The first is keisei.core.keyed_random's.
+class KeyedRandom {
+public:
+    KeyedRandom(uint64_t seed, uint64_t number, uint64_t ply) : state_(mixed(seed + GOLDEN)) {
+        state_ = mixed(state_ ^ (number * GOLDEN + GOLDEN));
+        state_ = mixed(state_ ^ (ply * GOLDEN + GOLDEN));
+    }
+    // In [0, 1).
+    double uniform() {
+        const uint64_t bits = first_ ? state_ : splitmix64(state_);
+        first_ = false;
+        return double(bits >> 11) * 0x1p-53;
+    }
+    // In (0, 1).
+    double uniform_inside() { return (double(splitmix64(state_) >> 12) + 0.5) * 0x1p-52; }
+
+private:
+    static constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15;
+    static constexpr uint64_t mixed(uint64_t z) {
+        z -= GOLDEN;  // which splitmix64 adds
+        return splitmix64(z);
+    }
+    uint64_t state_;
+    bool first_ = true;
+};
+
 }  // namespace keisei

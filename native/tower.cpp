@@ -92,6 +92,7 @@ void Tower::add_value_head() {
     value_beta_ = add(1, hidden, hidden);
     out_ = add(1, hidden, hidden);
     out_bias_ = add(1, 1, 1);
+    if (shape_.pieces) pieces_ = add(1, PLANES, PLANES);
 }
 
 int Tower::logits() const { return shape_.linear_head ? ACTIONS : LABEL_PLANES * BOARD; }
@@ -249,7 +250,7 @@ void Tower::evaluate_heads(const TowerInput& input, int position, const float* x
     const size_t c = size_t(c_);
     float* board = work.z.data();
     k.normalize(x, norm_shape(), weights_at(norm_.gamma), weights_at(norm_.beta), false, board, work.statistics(0));
-    values[position] = value_of(board, work);
+    values[position] = value_of(board, input.planes + size_t(position) * PLANES * BOARD, work);
     if (shape_.linear_head) narrow(board, work.features.data());
     for (int32_t i = input.offsets[position]; i < input.offsets[position + 1]; ++i) {
         const size_t move = size_t(input.moves[i]);
@@ -280,7 +281,23 @@ static float hyperbolic_tangent(float x, const TowerKernels& kernels) {
 }
 
 // Leaves the means and maxima of the board, the hidden layer after normalisation and after ReLU, and 1 / its deviation.
-float Tower::value_of(const float* board, Workspace& work) const {
+// The number of pieces in each plane. A plane of pieces in hand has the share of its kind on every square, and each of
+// the last four planes one number.
+static void count_pieces(const float* planes, float* counts) {
+    constexpr int ON_BOARD = 28, IN_HAND = 14;
+    constexpr float OF_A_KIND[] = {18, 4, 4, 4, 4, 2, 2};
+    for (int plane = 0; plane < PLANES; ++plane, planes += BOARD) {
+        float columns[9] = {}, sum = 0;
+        for (int row = 0; row < 9; ++row)
+            for (int column = 0; column < 9; ++column) columns[column] += planes[row * 9 + column];
+        for (const float column : columns) sum += column;
+        if (plane >= ON_BOARD) sum /= BOARD;
+        if (plane >= ON_BOARD && plane < ON_BOARD + IN_HAND) sum *= OF_A_KIND[(plane - ON_BOARD) % 7];
+        counts[plane] = sum;
+    }
+}
+
+float Tower::value_of(const float* board, const float* planes, Workspace& work) const {
     const TowerKernels& k = *kernels_;
     const size_t wide = size_t(shape_.value_hidden);
     float *pooled = work.pooled(), *normal = work.hidden(0), *active = work.hidden(1);
@@ -300,6 +317,10 @@ float Tower::value_of(const float* board, Workspace& work) const {
         normal[i] = (normal[i] - mean) * work.inverse_deviation;
         active[i] = relu(normal[i] * weights_at(value_gamma_)[i] + weights_at(value_beta_)[i]);
         out += active[i] * weights_at(out_)[i];
+    }
+    if (shape_.pieces) {
+        count_pieces(planes, work.pieces);
+        for (int i = 0; i < PLANES; ++i) out += work.pieces[i] * weights_at(pieces_)[i];
     }
     return hyperbolic_tangent(out, k);
 }

@@ -18,6 +18,7 @@ struct TowerShape {
     int groups = 4;      // of normalisation; divides channels
     int excitation = 0;  // width of squeeze-and-excitation, 0 for none
     int value_hidden = 64;
+    bool pieces = false;       // the value head sees the numbers of pieces too
     bool linear_head = false;  // a logit for each of the 13,527 actions instead of 27 × 81 labels
 };
 
@@ -117,11 +118,12 @@ private:
     void evaluate_heads(const TowerInput& input, int position, const float* x, float* logits, float* values,
                         Workspace& work) const;
     void narrow(const float* board, float* features) const;
-    float value_of(const float* board, Workspace& work) const;
+    float value_of(const float* board, const float* planes, Workspace& work) const;
 
     void heads_back(const Gradients& to, int position, size_t part, Workspace& work);
     void policy_back(const Gradients& to, int position, const float* board, float* sums, float* d_board);
-    void value_back(float d_value, const float* board, float* sums, float* d_board, Workspace& work) const;
+    void value_back(float d_value, const float* board, const float* planes, float* sums, float* d_board,
+                    Workspace& work) const;
     void excitation_back(const Excitation& weights, const float* board, const float* d_out, float* sums, float* d_board,
                          Workspace& work) const;
     void block_back(const Gradients& to, size_t block, int first, int n, size_t part, Workspace& work);
@@ -144,7 +146,7 @@ private:
     Norm norm_;
     size_t policy_, policy_bias_;  // [27][c], or [8][c] before the linear layer
     size_t linear_flat_ = 0;
-    size_t hidden_, hidden_bias_, value_gamma_, value_beta_, out_, out_bias_;
+    size_t hidden_, hidden_bias_, value_gamma_, value_beta_, out_, out_bias_, pieces_ = 0;
 
     Floats weights_, linear_;
     bool can_learn_ = false;

@@ -82,7 +82,8 @@ void Tower::heads_back(const Gradients& to, int position, size_t part, Workspace
     kernels_->normalize(x, norm_shape(), gamma, beta, false, y, work.statistics(0));
     std::fill_n(dy, board, 0.0f);
     policy_back(to, position, y, sums, dy);
-    value_back(to.d_values[position], y, sums, dy, work);
+    const float* planes = to.input.planes + size_t(position) * PLANES * BOARD;
+    value_back(to.d_values[position], y, planes, sums, dy, work);
     kernels_->normalize_back(x, norm_shape(), gamma, beta, work.statistics(0), dy, false,
                              d_boards_.data() + size_t(position) * board, sums + norm_.gamma, sums + norm_.beta,
                              work.scratch());
@@ -128,13 +129,15 @@ void Tower::linear_back(const Gradients& to) {
     });
 }
 
-void Tower::value_back(float d_value, const float* board, float* sums, float* d_board, Workspace& work) const {
+void Tower::value_back(float d_value, const float* board, const float* planes, float* sums, float* d_board,
+                       Workspace& work) const {
     const TowerKernels& k = *kernels_;
     const size_t wide = size_t(shape_.value_hidden), row = 2 * size_t(c_);
-    const float value = value_of(board, work), d_out = d_value * (1 - value * value);
+    const float value = value_of(board, planes, work), d_out = d_value * (1 - value * value);
     const float *pooled = work.pooled(), *normal = work.hidden(0), *active = work.hidden(1);
     float *d_normal = work.hidden(2), *d_pooled = work.d_pooled();
     sums[out_bias_] += d_out;
+    for (size_t i = 0; shape_.pieces && i < PLANES; ++i) sums[pieces_ + i] += d_out * work.pieces[i];
     float sum = 0, product = 0;
     for (size_t i = 0; i < wide; ++i) {
         sums[out_ + i] += d_out * active[i];

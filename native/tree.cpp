@@ -11,7 +11,30 @@ namespace {
 // AlphaZero's formula: c_puct grows with the logarithm of the visits once there are many.
 constexpr double GROWTH_BASE = 19652;
 
+// A prior of 0 would have no logarithm.
+constexpr double LEAST_PRIOR = 1e-9;
+
 double value_of(bool win) { return win ? 1 : -1; }
+
+// Sequential halving as a list: for each visit, how many visits the candidate that gets it has had before. Half of the
+// candidates drop out by themselves: they are never the best of those with so many visits.
+std::vector<int> halving(int candidates, int visits) {
+    std::vector<int> sequence;
+    if (candidates <= 1) {
+        for (int i = 0; i < visits; ++i) sequence.push_back(i);
+        return sequence;
+    }
+    const int rounds = int(std::ceil(std::log2(double(candidates))));
+    std::vector<int> had(size_t(candidates), 0);
+    while (int(sequence.size()) < visits) {
+        const int each = std::max(1, visits / (rounds * candidates));
+        for (int i = 0; i < each; ++i)
+            for (int k = 0; k < candidates; ++k) sequence.push_back(had[size_t(k)]++);
+        candidates = std::max(2, candidates / 2);
+    }
+    sequence.resize(size_t(visits));
+    return sequence;
+}
 
 }  // namespace
 
@@ -26,10 +49,12 @@ uint32_t Tree::EdgeArena::allocate(int count) {
     return first;
 }
 
-Tree::Tree(const Game& game, const TreeSettings& settings) : game_(game), settings_(settings), nodes_(2) {
+Tree::Tree(const Game& game, const TreeSettings& settings, HalvingPlan plan)
+    : game_(game), settings_(settings), plan_(std::move(plan)), nodes_(2) {
     nodes_[LOST].result = Verdict::LOSS;
     const MoveList& legal = game_.legal_moves();
     add_edges(nodes_[ROOT], legal.moves, legal.size);
+    if (plan_.candidates) halving_ = halving(std::min({plan_.candidates, legal.size, plan_.visits - 1}), plan_.visits - 1);
     find_wins_at_root();
 }
 
@@ -80,11 +105,13 @@ void Tree::judge(Node& node) {
 }
 
 bool Tree::finished(int visits_wanted) const {
+    if (plan_.visits) visits_wanted = std::min(visits_wanted, plan_.visits);
     return nodes_[ROOT].result != Verdict::OPEN || full_ || visits() >= visits_wanted;
 }
 
 void Tree::collect(int visits_wanted) {
     if (!leaves_.empty()) return;
+    if (plan_.visits) visits_wanted = std::min(visits_wanted, plan_.visits);
     for (int i = 0; i < settings_.leaves && !finished(visits_wanted - leaf_count()); ++i)
         if (!simulate()) break;
 }
@@ -107,7 +134,7 @@ bool Tree::simulate() {
             done = true;
             break;
         }
-        Edge& edge = choose(nodes_[at]);
+        Edge& edge = at == ROOT && plan_.candidates ? choose_at_root() : choose(nodes_[at]);
         const bool is_new = edge.child == NONE;
         if (is_new && size() >= settings_.max_nodes) {
             full_ = true;
@@ -153,6 +180,141 @@ Tree::Edge& Tree::choose(const Node& node) const {
     const double urgency = node.value_sum / node.visits - settings_.fpu * std::sqrt(tried);
     const double score = urgency + scale * double(untried->prior);
     return score > best_score || (score == best_score && untried < best) ? *untried : *best;
+}
+
+// The value of a tried move for the side that makes it.
+double Tree::child_value(const Edge& edge) const {
+    const Node& child = nodes_[edge.child];
+    if (child.result == Verdict::WIN || child.result == Verdict::LOSS) return value_of(child.result == Verdict::LOSS);
+    return -child.value_sum / child.visits;
+}
+
+bool Tree::is_tried(const Edge& edge) const {
+    return edge.child != NONE && (nodes_[edge.child].visits || nodes_[edge.child].result == Verdict::LOSS);
+}
+
+// What an untried move of the root is worth: the network's value of the root and, for each visit, the mean of the tried
+// moves' values by prior.
+double Tree::mixed_value() const {
+    const Node& root = nodes_[ROOT];
+    double weighted = 0, tried = 0;
+    int visits = 0;
+    for (const Edge* edge = begin_edges(root); edge != end_edges(root); ++edge) {
+        if (!is_tried(*edge)) continue;
+        const double prior = std::max(double(edge->prior), LEAST_PRIOR);
+        weighted += prior * child_value(*edge);
+        tried += prior;
+        visits += nodes_[edge->child].visits;
+    }
+    return visits ? (double(root.own_value) + visits * (weighted / tried)) / (1 + visits) : double(root.own_value);
+}
+
+// How many logits a difference of 1 in value is worth.
+double Tree::scale_of_values() const {
+    const Node& root = nodes_[ROOT];
+    int most = 0;
+    for (const Edge* edge = begin_edges(root); edge != end_edges(root); ++edge)
+        if (edge->child != NONE) most = std::max(most, nodes_[edge->child].visits);
+    return (plan_.c_visit + most) * plan_.c_scale;
+}
+
+double Tree::root_score(const Edge& edge, double mixed, double scale) const {
+    const size_t i = size_t(&edge - begin_edges(nodes_[ROOT]));
+    const double noise = plan_.noise.empty() ? 0 : double(plan_.noise[i]);
+    const double value = is_tried(edge) ? child_value(edge) : mixed;
+    return std::log(std::max(double(edge.prior), LEAST_PRIOR)) + noise + scale * value;
+}
+
+// The best of the moves that have had as many visits as the plan says.
+Tree::Edge& Tree::choose_at_root() const {
+    const Node& root = nodes_[ROOT];
+    const size_t turn = size_t(root.visits - 1 + root.passing);
+    const int wanted = halving_[std::min(turn, halving_.size() - 1)];
+    const double mixed = mixed_value(), scale = scale_of_values();
+    double best_score = -INFINITY, any_score = -INFINITY;
+    Edge *best = nullptr, *any = nullptr;
+    for (Edge* edge = begin_edges(root); edge != end_edges(root); ++edge) {
+        const int visits = edge->child == NONE ? 0 : nodes_[edge->child].visits + nodes_[edge->child].passing;
+        const double score = root_score(*edge, mixed, scale);
+        if (visits == wanted && score > best_score) {
+            best_score = score;
+            best = edge;
+        }
+        if (score > any_score) {
+            any_score = score;
+            any = edge;
+        }
+    }
+    return best ? *best : *any;
+}
+
+int Tree::sampled(double share) const {
+    const Node& root = nodes_[ROOT];
+    double total = 0, sum = 0;
+    for (int i = 0; i < root.edge_count; ++i) total += double(prior(i));
+    int last = 0;
+    for (int i = 0; i < root.edge_count; ++i) {
+        if (prior(i) == 0) continue;
+        sum += double(prior(i));
+        last = i;
+        if (sum > share * total) break;
+    }
+    return last;
+}
+
+// Proven wins come first and proven losses last; of the others, the best by score of those with the most visits.
+Decision Tree::decision() const {
+    const Node& root = nodes_[ROOT];
+    const Edge* edges = begin_edges(root);
+    const double mixed = mixed_value(), scale = scale_of_values();
+    Decision found;
+    found.value = root.result == Verdict::OPEN ? root.value_sum / root.visits : value_of(won());
+    int most = 0, best = 0;
+    for (int i = 0; i < root.edge_count; ++i)
+        if (edges[i].child != NONE && mate_of(edges[i]) == 0) most = std::max(most, nodes_[edges[i].child].visits);
+    const auto rank = [&](int i) {
+        const int mate = mate_of(edges[i]);
+        const int visits = edges[i].child == NONE ? 0 : nodes_[edges[i].child].visits;
+        return mate > 0 ? 3 : mate < 0 ? 0 : visits == most ? 2 : 1;
+    };
+    for (int i = 1; i < root.edge_count; ++i) {
+        const int a = rank(i), b = rank(best);
+        bool better = root_score(edges[i], mixed, scale) > root_score(edges[best], mixed, scale);
+        if (a == b && (a == 3 || a == 0)) better = mate_of(edges[i]) < mate_of(edges[best]);
+        if (a > b || (a == b && better)) best = i;
+    }
+    found.move = best;
+    for (int i = 0; i < root.edge_count; ++i) {
+        if (!is_tried(edges[i])) continue;
+        const float gain = float(scale * (child_value(edges[i]) - mixed));
+        found.gains.push_back({i, i == best && won() ? MOST_GAIN : std::clamp(gain, -MOST_GAIN, MOST_GAIN)});
+    }
+    if (root.visits) {
+        double total = 0, weighted = 0, tried = 0;
+        for (int i = 0; i < root.edge_count; ++i) total += double(edges[i].prior);
+        for (const Gain& gain : found.gains) {
+            const double weight = double(edges[gain.move].prior) * std::exp(double(gain.gain));
+            weighted += weight * double(gain.gain);
+            tried += weight - double(edges[gain.move].prior);
+        }
+        const double with_gains = total + tried;
+        found.surprise = weighted / with_gains - std::log(with_gains / total);
+    }
+    return found;
+}
+
+std::optional<Tree::Answer> Tree::answer_after(int move) const {
+    const Edge& edge = begin_edges(nodes_[ROOT])[move];
+    if (edge.child == NONE || nodes_[edge.child].state != State::EXPANDED) return std::nullopt;
+    const Node& child = nodes_[edge.child];
+    Answer answer{{}, child.own_value};
+    for (const Edge* reply = begin_edges(child); reply != end_edges(child); ++reply) answer.priors.push_back(reply->prior);
+    return answer;
+}
+
+void Tree::answer_root(const Answer& answer) {
+    wait(ROOT);
+    expand(answer.priors.data(), &answer.value);
 }
 
 void Tree::wait(uint32_t leaf) {
@@ -205,6 +367,7 @@ void Tree::expand(const float* priors, const float* values) {
         Node& node = nodes_[leaf.node];
         for (Edge* edge = begin_edges(node); edge != end_edges(node); ++edge) edge->prior = *priors++;
         node.state = State::EXPANDED;
+        node.own_value = *values;
         for (uint32_t at = leaf.node; at != NONE; at = nodes_[at].parent) --nodes_[at].passing;
         back_up(leaf.node, double(*values++));
     }
@@ -255,7 +418,13 @@ std::vector<Move> Tree::pv_from(const Edge& edge) const {
 std::vector<TreeLine> Tree::lines(int count) const {
     const Node& root = nodes_[ROOT];
     std::vector<TreeLine> lines;
-    for (const Edge& edge : ranked(root)) {
+    std::vector<Edge> edges = ranked(root);
+    if (plan_.candidates && answered()) {
+        const Move best = move(decision().move);
+        const auto at = std::find_if(edges.begin(), edges.end(), [&](const Edge& edge) { return edge.move == best; });
+        std::rotate(edges.begin(), at, at + 1);
+    }
+    for (const Edge& edge : edges) {
         if (int(lines.size()) == count) break;
         TreeLine line{edge.move, 0, 0, edge.prior, mate_of(edge), pv_from(edge)};
         if (root.visits) line.value = root.value_sum / root.visits;
@@ -270,10 +439,19 @@ std::vector<TreeLine> Tree::lines(int count) const {
     return lines;
 }
 
-Forest::Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads)
-    : settings_(settings), team_(std::clamp(threads, 1, std::max(int(games.size()), 1))), trees_(games.size()),
-      rows_(games.size() + 1), actions_(games.size() + 1) {
-    for_trees([&](size_t i) { trees_[i] = std::make_unique<Tree>(*games[i], settings_); });
+Forest::Forest(int trees, const TreeSettings& settings, int threads)
+    : settings_(settings), team_(std::clamp(threads, 1, std::max(trees, 1))), trees_(size_t(trees)),
+      rows_(size_t(trees) + 1), actions_(size_t(trees) + 1) {}
+
+Forest::Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads, const HalvingPlan& plan)
+    : Forest(int(games.size()), settings, threads) {
+    renew([&](size_t i) { return std::make_unique<Tree>(*games[i], settings_, plan); });
+}
+
+void Forest::renew(const std::function<std::unique_ptr<Tree>(size_t)>& make) {
+    for_trees([&](size_t i) { trees_[i] = make(i); });
+    std::fill(rows_.begin(), rows_.end(), 0);
+    std::fill(actions_.begin(), actions_.end(), 0);
 }
 
 void Forest::for_trees(const std::function<void(size_t)>& job) {

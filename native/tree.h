@@ -20,6 +20,30 @@ struct TreeSettings {
     int max_nodes = 500'000;
 };
 
+// Sequential halving at the root (Danihelka et al., "Policy improvement by planning with Gumbel", 2022): a few moves are
+// chosen by prior and noise and get the same number of visits, then the better half of them as many again, and so on.
+// Good moves are found with few visits, and with noise the chosen one is a sample from an improved policy.
+struct HalvingPlan {
+    int candidates = 0;  // moves to begin with; 0 means PUCT at the root, as everywhere else
+    int visits = 0;      // of the root, its own evaluation included; the search ends there
+    double c_visit = 50, c_scale = 0.5;  // a difference d in value is worth d * (c_visit + most visits) * c_scale in logits
+    std::vector<float> noise;            // for each legal move, added to the logarithm of its prior; empty is none
+};
+
+// The effect of a search on a move that it tried: what to add to its logit.
+struct Gain {
+    int move = 0;  // which of the root's legal moves, in their order
+    float gain = 0;
+};
+constexpr float MOST_GAIN = 6;  // either way: beyond that, a softmax hardly changes any more
+
+struct Decision {
+    int move = 0;  // which of the root's legal moves
+    double value = 0;
+    double surprise = 0;  // the divergence of the policy with the gains from the priors; 0 without priors
+    std::vector<Gain> gains;
+};
+
 // A move at the root and the search's results for it, from the point of view of the side to move at the root.
 struct TreeLine {
     Move move;
@@ -34,7 +58,7 @@ struct TreeLine {
 class Tree {
 public:
     // The game must not be over. Declaring a win at the root is up to the caller: a move is searched in any case.
-    Tree(const Game& game, const TreeSettings& settings);
+    Tree(const Game& game, const TreeSettings& settings, HalvingPlan plan = {});
 
     int visits() const { return nodes_[ROOT].visits; }
     int size() const { return int(nodes_.size()) - 1; }
@@ -55,6 +79,23 @@ public:
     // Returns at most this many moves, best first.
     std::vector<TreeLine> lines(int count) const;
 
+    // For self-play. The root must have been answered.
+    bool won() const { return nodes_[ROOT].result == Verdict::WIN; }
+    const Move& move(int i) const { return (begin_edges(nodes_[ROOT]) + i)->move; }
+    float prior(int i) const { return (begin_edges(nodes_[ROOT]) + i)->prior; }
+    float own_value() const { return nodes_[ROOT].own_value; }
+    // The move that a cumulative sum of the priors reaches at this share of their total.
+    int sampled(double share) const;
+    Decision decision() const;
+
+    // The network's answer for a position: priors in the order of its legal moves, and its value.
+    struct Answer {
+        std::vector<float> priors;
+        float value = 0;
+    };
+    std::optional<Answer> answer_after(int move) const;  // if the search has one
+    void answer_root(const Answer& answer);              // nothing may have been collected
+
 private:
     // For the side to move. A draw is never proven, only reached at the end of a game.
     enum class Verdict : uint8_t { OPEN, WIN, LOSS, DRAW };
@@ -70,6 +111,7 @@ private:
         uint16_t plies = 0;    // to the proven end
         Verdict result = Verdict::OPEN;
         State state = State::NEW;
+        float own_value = 0;  // by its own evaluation
     };
     static_assert(sizeof(Node) == 32);
 
@@ -87,7 +129,7 @@ private:
         Edge* at(uint32_t i) const { return blocks_[i / BLOCK].get() + i % BLOCK; }
 
     private:
-        static constexpr uint32_t BLOCK = 1 << 14;
+        static constexpr uint32_t BLOCK = 1 << 12;
         std::vector<std::unique_ptr<Edge[]>> blocks_;
         uint32_t used_ = 0;
     };
@@ -108,6 +150,12 @@ private:
     void judge(Node& node);
     bool simulate();
     Edge& choose(const Node& node) const;
+    Edge& choose_at_root() const;
+    double child_value(const Edge& edge) const;
+    bool is_tried(const Edge& edge) const;
+    double mixed_value() const;
+    double root_score(const Edge& edge, double mixed, double scale) const;
+    double scale_of_values() const;
     void wait(uint32_t leaf);
     void back_up(uint32_t from, double value);
     void prove(Node& node) const;
@@ -118,6 +166,8 @@ private:
 
     Game game_;  // at the root, except during a simulation
     TreeSettings settings_;
+    HalvingPlan plan_;
+    std::vector<int> halving_;  // for each visit after the first, how many the chosen candidate has had
     std::vector<Node> nodes_;
     EdgeArena edges_;
     std::vector<Leaf> leaves_;
@@ -127,8 +177,16 @@ private:
 // The trees of many games.
 class Forest {
 public:
-    Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads);
+    Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads,
+           const HalvingPlan& plan = {});
 
+    // Replaces all trees, each by what `make` returns; called by several threads.
+    void renew(const std::function<std::unique_ptr<Tree>(size_t)>& make);
+
+    // Room for so many trees, to be filled by renew().
+    Forest(int trees, const TreeSettings& settings, int threads);
+
+    const TreeSettings& settings() const { return settings_; }
     int size() const { return int(trees_.size()); }
     const Tree& tree(int i) const { return *trees_[size_t(i)]; }
     int most_rows() const { return size() * settings_.leaves; }

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "keisei.envs": {"keisei.shogi"},
     "keisei.search": {"keisei.shogi", "keisei._native"},
     "keisei.config": set(),
-    "keisei.core": {"keisei.shogi", "keisei.config", "keisei._native"},
+    "keisei.core": {"keisei.shogi", "keisei.search", "keisei.config", "keisei._native"},
     "keisei.runs": {"keisei.shogi", "keisei.config", "keisei.core"},
     "keisei.evaluation.engines": set(),
     "keisei.evaluation.ratings": set(),

@@ -13,7 +13,8 @@ def config(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SOURCE|SETTING=VALUE", help="A YAML file, or default, gpu or tiny; then any overrides."
+            metavar="SOURCE|SETTING=VALUE",
+            help="A YAML file, or default, search, gpu or tiny; then overrides.",
         ),
     ] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Explain every setting, in tables.")] = False,

@@ -25,7 +25,7 @@ def train(
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default"),
+        typer.Option(help="A YAML file, or default, search, gpu or tiny.", show_default="default"),
     ] = None,
     resume: Annotated[
         str | None,
@@ -95,7 +95,7 @@ def doctor(
         list[str] | None, typer.Argument(metavar="SETTING=VALUE", help="As for train: run.device=cpu")
     ] = None,
     config: Annotated[
-        str | None, typer.Option(help="A YAML file, or default, gpu or tiny.", show_default="default")
+        str | None, typer.Option(help="A YAML file, or default, search, gpu or tiny.", show_default="default")
     ] = None,
 ) -> None:
     """Report what this machine offers for training, and measure which numeric formats are fast here.

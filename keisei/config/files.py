@@ -25,7 +25,15 @@ SHIPPED = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 # in a checkpoint continue with their own seed and rules. Everything else may change, even what affects the
 # arithmetic (run.device, threads, numerics): the run continues, but not bit for bit.
 UNSAFE_TO_CHANGE = frozenset(
-    {"env.declaration", "env.max_moves", "env.random_plies", "model", "run.seed", "training.games"}
+    {
+        "env.declaration",
+        "env.max_moves",
+        "env.random_plies",
+        "model",
+        "run.seed",
+        "training.games",
+        "training.search.candidates",
+    }
 )
 
 _TAG = "tag:yaml.org,2002:"

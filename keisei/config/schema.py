@@ -89,6 +89,10 @@ class ModelConfig(Room):
         "labels", description="27 planes of 81 squares, or a linear layer to all 13,527 actions"
     )
     value_hidden: int = Field(64, ge=1, le=4096, description="width of the value head")
+    piece_values: Literal["none", "learned", "textbook"] = Field(
+        "none",
+        description="the value sees the numbers of pieces, with weights that begin at 0 or as in textbooks",
+    )
 
     def _contradictions(self) -> Iterator[Contradiction]:
         if self.channels % self.norm_groups:
@@ -159,8 +163,29 @@ class RanksConfig(Room):
             yield Contradiction(("address",), f"address {self.address} has a port above 65535")
 
 
+class SearchConfig(Room):
+    """Self-play that searches a part of its moves, and learning from it; for algorithm: search."""
+
+    share: Fraction = Field(0.4, description="share of the moves that are searched; others are sampled")
+    simulations: int = Field(16, ge=1, le=100_000, description="evaluations of a search, after its root's")
+    candidates: int = Field(8, ge=1, le=64, description="moves that a search begins with")
+    c_visit: float = Field(50.0, ge=0, le=1e6, description="a difference d in value is worth")
+    c_scale: float = Field(0.5, ge=0, le=1e6, description="d * (c_visit + most visits) * c_scale in logits")
+    window: int = Field(
+        24_000, ge=1, le=2**26, description="the latest moves, from which minibatches are drawn"
+    )
+    reuse: float = Field(2.0, gt=0, le=1000, description="how often a move is learned from, on average")
+    priority: Literal["none", "policy", "value"] = Field(
+        "none", description="learn more often from moves that surprised the policy, or the value"
+    )
+
+
 class TrainingConfig(Room):
     """Collecting and learning: PPO, with the paper's names."""
+
+    algorithm: Literal["ppo", "search"] = Field(
+        "ppo", description="learn from the outcomes of moves, or from small searches at some of them"
+    )
 
     total_timesteps: Count = Field(2_600_000, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop after this many minutes; resumable")
@@ -191,6 +216,10 @@ class TrainingConfig(Room):
         description="processes that learn at the same time: the learner and workers; auto is as many as pay",
     )
     material_reward: float = Field(0.005, ge=0, le=1, description="reward per pawn's worth, at the start")
+    length_reward: float = Field(
+        0.0, ge=0, le=1, description="worth of a game of maximum length to the side that is far ahead"
+    )
+    search: SearchConfig = Field(default_factory=SearchConfig)
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
     ranks: RanksConfig = Field(default_factory=RanksConfig)
 

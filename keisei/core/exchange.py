@@ -13,7 +13,7 @@ from keisei.core.phase_clock import PhaseClock
 
 
 class Learner(Protocol):
-    """What an exchange needs of whoever takes the steps, a PPOAgent: weights, and shares computed here."""
+    """What an exchange needs of a LearningAgent, which takes the steps: weights, and shares computed here."""
 
     clock: PhaseClock
 
@@ -22,7 +22,7 @@ class Learner(Protocol):
         ...
 
     def gradients(self, step: GradientStep, threads: int | None = None) -> Tensor:
-        """Return the gradients of all weights, then the LOSS_PARTS, as one flat tensor."""
+        """Return the gradients of all weights, then the loss's parts, as one flat tensor."""
         ...
 
 
@@ -30,7 +30,7 @@ class Exchange(Protocol):
     """Sums the shares of gradient steps."""
 
     def total(self, learner: Learner, step: GradientStep) -> Tensor:
-        """Return the sum of all shares' gradients and LOSS_PARTS, as one flat tensor."""
+        """Return the sum of all shares' gradients and loss's parts, as one flat tensor."""
         ...
 
 

@@ -1,5 +1,6 @@
 """ExperienceBuffer: segments in, minibatches with advantages and returns out."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -13,7 +14,10 @@ from keisei.core.segment import HasSegment, Segment, SegmentShape
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Minibatch:
-    """B moves. packed: uint8 [B, K]. actions: int32 [B]. The rest: float32 [B], as in Segment."""
+    """B moves. packed: uint8 [B, K]. actions: int32 [B]. tried: int16 [B, C]. gains: float32 [B, C].
+
+    The rest: float32 [B]. As in Segment; weights: how much a move counts in a search's value loss.
+    """
 
     packed: npt.NDArray[np.uint8]
     actions: npt.NDArray[np.int32]
@@ -21,10 +25,57 @@ class Minibatch:
     values: Floats
     advantages: Floats
     returns: Floats
+    surprise: Floats
+    weights: Floats
+    tried: npt.NDArray[np.int16]
+    gains: Floats
+
+    @classmethod
+    def over(cls, memory: memoryview, moves: int, packed_bytes: int, candidates: int) -> "Minibatch":
+        """Return room for so many moves as views of this memory, from its start."""
+        offset = 0
+        arrays = {}
+        for name, kind, tail in cls._layout(packed_bytes, candidates):
+            arrays[name] = np.ndarray((moves, *tail), kind, memory, offset)
+            offset += arrays[name].nbytes
+        return cls(**arrays)
+
+    @classmethod
+    def nbytes(cls, moves: int, packed_bytes: int, candidates: int) -> int:
+        """Return the size of the memory that `over` needs."""
+        layout = cls._layout(packed_bytes, candidates)
+        return moves * sum(math.prod(tail) * np.dtype(kind).itemsize for _, kind, tail in layout)
+
+    @staticmethod
+    def _layout(
+        packed_bytes: int, candidates: int
+    ) -> tuple[tuple[str, type[np.generic], tuple[int, ...]], ...]:
+        """Return name, type and further dimensions of the arrays; wide types first: all are aligned."""
+        floats = ("log_probs", "values", "advantages", "returns", "surprise", "weights")
+        return (
+            ("actions", np.int32, ()),
+            *((name, np.float32, ()) for name in floats),
+            ("gains", np.float32, (candidates,)),
+            ("tried", np.int16, (candidates,)),
+            ("packed", np.uint8, (packed_bytes,)),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of moves."""
+        return len(self.actions)
 
     def rows(self, rows: slice | npt.NDArray[np.intp]) -> "Minibatch":
         """Return some of the moves: views for a slice, copies for indices."""
         return Minibatch(*(getattr(self, name)[rows] for name in Minibatch.__slots__))
+
+
+def joined(parts: Sequence[Minibatch]) -> Minibatch:
+    """Return all moves as one batch, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    return Minibatch(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in Minibatch.__slots__)
+    )
 
 
 class ExperienceBuffer:
@@ -52,6 +103,7 @@ class ExperienceBuffer:
                 self._add_segment(segment)
 
     def _add_segment(self, segment: Segment) -> None:
+        shape = segment.shape
         advantages, returns = advantages_and_returns(
             segment.rewards,
             segment.values,
@@ -68,6 +120,10 @@ class ExperienceBuffer:
                 segment.values.ravel(),
                 advantages.ravel(),
                 returns.ravel(),
+                np.zeros(len(segment), np.float32) if not shape.candidates else segment.surprise.ravel(),
+                np.ones(len(segment), np.float32),
+                segment.tried.reshape(len(segment), shape.candidates),
+                segment.gains.reshape(len(segment), shape.candidates),
             )
         )
 
@@ -123,10 +179,7 @@ class ExperienceBuffer:
         self._check_closed()
         if not self._parts:
             raise ValueError("the buffer is empty")
-        if len(self._parts) > 1:
-            fields = Minibatch.__slots__
-            joined = {name: np.concatenate([getattr(part, name) for part in self._parts]) for name in fields}
-            self._parts = [Minibatch(**joined)]
+        self._parts = [joined(self._parts)]
         return self._parts[0]
 
     def minibatches(self, size: int, random: np.random.Generator) -> Iterator[Minibatch]:

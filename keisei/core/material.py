@@ -22,6 +22,21 @@ def material(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     return balance
 
 
+def leads_at_length(segment: Segment) -> npt.NDArray[np.float32]:
+    """Return who is ahead where a game ended as a draw by its length: float32 [T, N], 0 elsewhere.
+
+    tanh of a tenth of the lead in pawns, before the last move, for its mover.
+    """
+    shape = segment.shape
+    flat = segment.packed.reshape(-1, shape.packed_bytes)
+    parts = flat.view(PACKED).reshape(segment.ended.shape)
+    at_length = segment.ended & (segment.rewards == 0) & (parts["ply"] + 1 >= parts["max_moves"])
+    leads = np.zeros(segment.ended.shape, np.float32)
+    if at_length.any():
+        leads[at_length] = np.tanh(material(segment.packed[at_length]) / 10)
+    return leads
+
+
 def material_gains(segment: Segment) -> npt.NDArray[np.float32]:
     """Return each move's material gain for its mover, in pawns: float32 [T, N]; 0 if it ended its game."""
     shape = segment.shape

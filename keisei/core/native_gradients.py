@@ -1,11 +1,10 @@
-"""NativeGradients: PPO's gradients by our own kernels on the CPU, from packed positions, without torch."""
+"""NativeGradients: the loss's gradients by our own kernels on the CPU, from packed positions, no torch."""
 
 import numpy as np
-import numpy.typing as npt
 
-from keisei._native import ppo_gradients
+from keisei._native import ppo_gradients, search_gradients
 from keisei.config.schema import AppConfig
-from keisei.core.gradient_step import LOSS_PARTS, Floats, GradientStep, GradientWriter, chosen_columns
+from keisei.core.gradient_step import PARTS, Floats, GradientStep, GradientWriter, chosen_columns
 from keisei.core.native_tower import Evaluated, NativeTower
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
@@ -16,13 +15,13 @@ def gradients_on_cpu(config: AppConfig, numerics: Numerics) -> GradientWriter:
     """Return what computes a worker's shares, as the numerics say: if native, without torch. One thread."""
     if numerics.native:
         return NativeGradients(config, kernels=numerics.native)
-    from keisei.core.ppo_agent import PPOAgent  # loads torch
+    from keisei.core.agents import agent_of  # loads torch
 
-    return PPOAgent(config, "cpu", numerics=numerics)
+    return agent_of(config, "cpu", numerics=numerics)
 
 
 class NativeGradients:
-    """Gradients of PPO's loss for an ActorCriticResTower. kernels: one of usable_kernels().
+    """Gradients of the config's algorithm for an ActorCriticResTower. kernels: one of usable_kernels().
 
     A share's gradients depend on its moves, the weights and the kernels alone, to the bit: not on the number
     of threads, nor on the process that computes them.
@@ -38,7 +37,7 @@ class NativeGradients:
     @property
     def size(self) -> int:
         """The length of the flat array."""
-        return self.tower.parameters + len(LOSS_PARTS)
+        return self.tower.parameters + PARTS
 
     def load_flat(self, weights: Floats) -> None:
         """Load the weights as one flat array, in the order of the network's state_dict."""
@@ -49,41 +48,55 @@ class NativeGradients:
         self.tower.use_threads(threads)
 
     def write_gradients(self, step: GradientStep, out: Floats) -> None:
-        """Write the gradients of all weights, then the LOSS_PARTS, to an array of length `size`."""
+        """Write the gradients of all weights, then the loss's parts, to an array of length `size`."""
         if not len(step):
             out[:] = 0
             return
         with self._clock("encode"):
-            positions, columns = self._decode(step)
+            positions = self._decode(step)
         with self._clock("update"):
             evaluated = self._forward(positions)
-            d_logits, d_values, parts = self._loss(step, positions, columns, evaluated)
+            d_logits, d_values, parts = self._loss(step, positions, evaluated)
             self._backward(positions, evaluated, d_logits, d_values, out[: self.tower.parameters])
             with np.errstate(over="ignore"):  # infinite in float32: the step is skipped
                 out[self.tower.parameters :] = parts
 
-    def _decode(self, step: GradientStep) -> tuple[Positions, npt.NDArray[np.int32]]:
-        positions = Positions.of_packed(step.moves.packed, self.tower.threads)
-        return positions, chosen_columns(positions, step.moves.actions)
+    def _decode(self, step: GradientStep) -> Positions:
+        return Positions.of_packed(step.moves.packed, self.tower.threads)
 
     def _forward(self, positions: Positions) -> Evaluated:
         return self.tower.evaluate(positions, keep=True)
 
     def _loss(
-        self,
-        step: GradientStep,
-        positions: Positions,
-        columns: npt.NDArray[np.int32],
-        evaluated: Evaluated,
+        self, step: GradientStep, positions: Positions, evaluated: Evaluated
     ) -> tuple[Floats, Floats, tuple[float, ...]]:
         """Return the gradients of logits and values, and the loss's parts."""
         training, moves = self._training, step.moves
         d_logits, d_values = np.empty_like(evaluated.logits), np.empty_like(evaluated.values)
+        if training.algorithm == "search":
+            parts = search_gradients(
+                offsets=positions.offsets,
+                logits=evaluated.logits,
+                values=evaluated.values,
+                legal=positions.actions,
+                tried=moves.tried,
+                gains=moves.gains,
+                returns=moves.returns,
+                weights=moves.weights,
+                minibatch=step.minibatch,
+                targets=step.targets,
+                value_coef=training.value_coef,
+                entropy_coef=step.entropy_coef,
+                kernels=self.tower.kernels,
+                d_logits=d_logits,
+                d_values=d_values,
+            )
+            return d_logits, d_values, parts
         parts = ppo_gradients(
             offsets=positions.offsets,
             logits=evaluated.logits,
             values=evaluated.values,
-            columns=columns,
+            columns=chosen_columns(positions, moves.actions),
             log_probs=moves.log_probs,
             old_values=moves.values,
             advantages=moves.advantages,

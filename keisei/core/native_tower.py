@@ -63,7 +63,8 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         shapes |= {"policy.conv.weight": (ACTIONS, narrow * 81), "policy.conv.bias": (ACTIONS,)}
     shapes |= {"value.hidden.weight": (hidden, 2 * c), "value.hidden.bias": (hidden,)}
     shapes |= {"value.norm.weight": (hidden,), "value.norm.bias": (hidden,)}
-    return shapes | {"value.out.weight": (1, hidden), "value.out.bias": (1,)}
+    shapes |= {"value.out.weight": (1, hidden), "value.out.bias": (1,)}
+    return shapes | ({} if config.piece_values == "none" else {"value.pieces.weight": (1, PLANES)})
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +104,7 @@ class NativeTower:
             groups=config.norm_groups,
             excitation=excitation_width(config),
             value_hidden=config.value_hidden,
+            pieces=config.piece_values != "none",
             linear_head=config.policy_head == "linear",
             kernels=kernels,
             threads=threads,

@@ -1,4 +1,4 @@
-"""NetworkPolicy: a network of torch that chooses moves. It plays; PPOAgent learns.
+"""NetworkPolicy: a network of torch that chooses moves. It plays; a LearningAgent learns.
 
 Takes positions; returns actions with their log-probabilities and values, or the probabilities of all legal
 actions. With native numerics a NativePolicy computes them, with the weights that the network has at the time.

@@ -12,11 +12,15 @@ from keisei.shogi.encoding import PACKED_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SegmentShape:
-    """The size of a segment: T steps, N streams, K bytes per packed position (shogi's if not given)."""
+    """The size of a segment: T steps, N streams, K bytes per packed position (shogi's if not given).
+
+    candidates: how many moves a search may have tried in a position; 0 without searches.
+    """
 
     steps: int
     streams: int
     packed_bytes: int = PACKED_BYTES
+    candidates: int = 0
 
     @property
     def moves(self) -> int:
@@ -40,6 +44,9 @@ class SegmentShape:
             ("values", np.float32, moves),
             ("rewards", np.float32, moves),
             ("bootstrap", np.float32, (self.streams,)),
+            ("surprise", np.float32, (self.steps, self.streams if self.candidates else 0)),
+            ("gains", np.float32, (*moves, self.candidates)),
+            ("tried", np.int16, (*moves, self.candidates)),
             ("packed", np.uint8, (*moves, self.packed_bytes)),
             ("after", np.uint8, (self.streams, self.packed_bytes)),
             ("ended", np.bool_, moves),
@@ -56,6 +63,11 @@ class Segment:
     rewards: float32 [T, N], for the player who moved. ended: bool [T, N], the move ended its game.
     after: uint8 [N, K], the positions after the last moves; bootstrap: float32 [N], their values for the
         player to move there. Where the last move ended a game they belong to the next one: do not use them.
+
+    With searches (C candidates) also:
+    tried: int16 [T, N, C], the actions that a search has tried, then -1; gains: float32 [T, N, C], what it
+        would add to their logits. surprise: float32 [T, N], the divergence between the policy with these
+        gains and the policy without; 0 where nothing was searched.
     """
 
     packed: npt.NDArray[np.uint8]
@@ -66,6 +78,9 @@ class Segment:
     ended: npt.NDArray[np.bool_]
     after: npt.NDArray[np.uint8]
     bootstrap: npt.NDArray[np.float32]
+    tried: npt.NDArray[np.int16]
+    gains: npt.NDArray[np.float32]
+    surprise: npt.NDArray[np.float32]
 
     @classmethod
     def empty(cls, shape: SegmentShape) -> Self:
@@ -85,7 +100,8 @@ class Segment:
     @property
     def shape(self) -> SegmentShape:
         """The size of the segment."""
-        return SegmentShape(*self.packed.shape)
+        steps, streams, packed_bytes = self.packed.shape
+        return SegmentShape(steps, streams, packed_bytes, self.tried.shape[2])
 
     def __len__(self) -> int:
         """Return the number of moves, T * N."""

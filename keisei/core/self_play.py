@@ -6,15 +6,16 @@ and the games' numbers, not on which process plays them.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
-from keisei.config.schema import EnvConfig
+from keisei.config.schema import AppConfig, EnvConfig
 from keisei.core.keyed_random import uniforms
 from keisei.core.policy import Policy
 from keisei.core.segment import HasSegment, Segment, SegmentShape
+from keisei.search.self_play_search import Decided, SelfPlaySearch, SelfPlaySettings
 from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
@@ -109,29 +110,33 @@ class SelfPlay:
         steps: int,
         *,
         before_step: Callable[[], None] = lambda: None,
+        before_batch: Callable[[], None] = lambda: None,
         memory: bytearray | memoryview | None = None,
     ) -> Collected:
         """Play `steps` moves in every game with the policy's weights, and return them.
 
-        before_step: called before each move; an exception from it ends the rollout midway. memory: where to
-        put the segment, see Segment.over; newly allocated if not given.
+        The policy's config says whether moves are searched. before_step: called before each move; an
+        exception from it ends the rollout midway. before_batch: called before each evaluation of a search.
+        memory: where to put the segment, see Segment.over; newly allocated if not given.
         """
-        batch, seed, clock = self._batch, self.games.seed, policy.clock
-        shape = SegmentShape(steps, len(self.games))
+        batch, clock = self._batch, policy.clock
+        shape = segment_shape(policy.config, steps, len(self.games))
         segment = Segment.empty(shape) if memory is None else Segment.over(memory, shape)
+        searched = None
+        if shape.candidates:
+            searched = SelfPlaySearch(
+                len(self.games), search_settings(policy.config), threads=self.games.threads
+            )
         finished: list[FinishedGame] = []
         for t in range(steps):
             before_step()
-            with clock("sampling"):
-                numbers = np.array(self.games.numbers, np.uint64)
-                chances = uniforms(seed, numbers, plies(batch.packed))
-            choice = policy.select_action(batch.positions, chances)
+            segment.packed[t] = batch.packed
+            if searched is None:
+                self._choose(policy, segment, t)
+            else:
+                self._search(searched, policy, segment, t, before_batch)
             with clock("env"):
-                segment.packed[t] = batch.packed
-                segment.actions[t] = choice.actions
-                segment.log_probs[t] = choice.log_probs
-                segment.values[t] = choice.values
-                finished += self.games.step(choice.actions, batch)
+                finished += self.games.step(segment.actions[t], batch)
                 segment.rewards[t] = batch.rewards
                 segment.ended[t] = batch.ended
         segment.after[:] = batch.packed
@@ -139,6 +144,41 @@ class SelfPlay:
         with clock("env"):
             self._renew_late_starts(finished)
         return Collected(segment, finished)
+
+    def _choose(self, policy: Policy, segment: Segment, t: int) -> None:
+        """Choose the next moves by the policy alone."""
+        batch = self._batch
+        with policy.clock("sampling"):
+            numbers = np.array(self.games.numbers, np.uint64)
+            chances = uniforms(self.games.seed, numbers, plies(batch.packed))
+        choice = policy.select_action(batch.positions, chances)
+        segment.actions[t] = choice.actions
+        segment.log_probs[t] = choice.log_probs
+        segment.values[t] = choice.values
+
+    def _search(
+        self,
+        search: SelfPlaySearch,
+        policy: Policy,
+        segment: Segment,
+        t: int,
+        before_batch: Callable[[], None],
+    ) -> None:
+        """Choose the next moves, some of them by a search."""
+        clock = policy.clock
+        with clock("sampling"):
+            search.begin(self.games)
+            positions = search.select()
+        while positions is not None:
+            before_batch()
+            with clock("inference"):
+                priors, values = policy.evaluate(positions)
+            with clock("sampling"):
+                search.expand(priors, values)
+                positions = search.select()
+        with clock("sampling"):
+            names = [field.name for field in fields(Decided)]
+            search.decide(self.games, Decided(**{name: getattr(segment, name)[t] for name in names}))
 
     def _renew_late_starts(self, finished: list[FinishedGame]) -> None:
         """Add a position near the end of each decisive game as a start for later games."""
@@ -169,6 +209,25 @@ class SelfPlay:
         restored = cls(games, config, late_starts=saved.state["late_starts"])
         restored.games.set_late_starts(list(restored._late_starts), config.late_start_share)
         return restored
+
+
+def segment_shape(config: AppConfig, steps: int, streams: int) -> SegmentShape:
+    """Return the shape of the segments that a config's rollouts have."""
+    training = config.training
+    candidates = training.search.candidates if training.algorithm == "search" else 0
+    return SegmentShape(steps, streams, candidates=candidates)
+
+
+def search_settings(config: AppConfig) -> SelfPlaySettings:
+    """Return the settings of a config's searches."""
+    search = config.training.search
+    return SelfPlaySettings(
+        share=search.share,
+        simulations=search.simulations,
+        candidates=search.candidates,
+        c_visit=search.c_visit,
+        c_scale=search.c_scale,
+    )
 
 
 def next_number(saved: Iterable[SavedGames]) -> int:

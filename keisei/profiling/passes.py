@@ -11,8 +11,8 @@ from pathlib import Path
 
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
 from keisei.profiling.instruments import Instrument, Record, read_records, recording, write_record
 from keisei.profiling.measurements import Function, Memory
 from keisei.profiling.processes import MemorySampler, process_tree
@@ -141,7 +141,11 @@ def run_pass(
 
 
 def _collector(
-    config: AppConfig, agent: PPOAgent, folder: Path, instrument: Instrument, notice: Callable[[str], None]
+    config: AppConfig,
+    agent: LearningAgent,
+    folder: Path,
+    instrument: Instrument,
+    notice: Callable[[str], None],
 ) -> Collector:
     if not config.training.parallel.enabled:
         return make_collector(config, agent, notice=notice)

@@ -15,7 +15,7 @@ from typing import Any
 from keisei.config.files import to_yaml
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores
-from keisei.core.ppo_agent import NotFiniteError
+from keisei.core.learning_agent import NotFiniteError
 from keisei.profiling import flame_graph, report
 from keisei.profiling.attach import look_at
 from keisei.profiling.instruments import Instrument

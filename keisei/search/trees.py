@@ -36,8 +36,23 @@ class TreeLine(NamedTuple):
     pv: list[Move]
 
 
+class Halving(NamedTuple):
+    """Sequential halving at the root: so many candidates to begin with, and the search ends after `visits`.
+
+    c_visit, c_scale: a difference d in value is worth d · (c_visit + most visits) · c_scale in logits.
+    """
+
+    candidates: int
+    visits: int
+    c_visit: float = 50.0
+    c_scale: float = 0.5
+
+
 class SearchTrees(_native.SearchTrees):
-    """The trees of unfinished games with both kings; the games are copied, with their histories."""
+    """The trees of unfinished games with both kings; the games are copied, with their histories.
+
+    halving: how the root's moves are chosen; PUCT if None, as everywhere below.
+    """
 
     def __init__(
         self,
@@ -48,9 +63,20 @@ class SearchTrees(_native.SearchTrees):
         leaves: int,
         max_nodes: int,
         threads: int = 1,
+        halving: Halving | None = None,
     ) -> None:
+        halving = halving or Halving(0, 0)
         super().__init__(
-            list(games), c_puct=c_puct, fpu=fpu, leaves=leaves, max_nodes=max_nodes, threads=threads
+            list(games),
+            c_puct=c_puct,
+            fpu=fpu,
+            leaves=leaves,
+            max_nodes=max_nodes,
+            threads=threads,
+            candidates=halving.candidates,
+            planned_visits=halving.visits,
+            c_visit=halving.c_visit,
+            c_scale=halving.c_scale,
         )
         rows = len(games) * leaves
         self._planes = np.empty((rows, PLANES, 9, 9), np.float32)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from keisei.config.schema import AppConfig
 from keisei.core.exchange import Exchange
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.self_play import Played, SavedGames, SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
@@ -72,7 +72,7 @@ class Collector(Protocol):
 class SerialCollector:
     """A collector that plays in this process, between updates."""
 
-    def __init__(self, self_play: SelfPlay, agent: PPOAgent) -> None:
+    def __init__(self, self_play: SelfPlay, agent: LearningAgent) -> None:
         self._self_play = self_play
         self._agent = agent
 
@@ -125,7 +125,7 @@ class SerialCollector:
 
 def make_collector(
     config: AppConfig,
-    agent: PPOAgent,
+    agent: LearningAgent,
     saved_games: Sequence[SavedGames] | None = None,
     *,
     notice: Callable[[str], None] = lambda _: None,

@@ -187,7 +187,7 @@ def _update_line(progress: Progress) -> str:
         f"policy {number(progress.last('loss/policy'))}",
         f"value {number(progress.last('loss/value'))}",
         f"entropy {number(progress.last('policy/entropy'))}",
-        f"KL {number(progress.last('policy/approx_kl'))}",
+        f"KL {number(progress.last(progress.recorded('policy/approx_kl', 'search/kl')))}",
         f"draws {percent(counts.share(counts.draws))}",
         f"length {quantity(progress.length())}",
         *_worker_fields(progress),

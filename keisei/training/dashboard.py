@@ -39,6 +39,11 @@ CURVES = (
     ("clipped", "policy/clip_fraction", "red"),
     ("explained", "value/explained_variance", "green"),
 )
+# What a run that searches has instead.
+SEARCH_CURVES = {
+    "policy/approx_kl": ("search KL", "search/kl"),
+    "policy/clip_fraction": ("agreement", "search/agreement"),
+}
 BLACK, WHITE, DRAW = "blue", "white", "bright_black"
 BOARD_WIDTH, BOARD_HEIGHT = 37, 18  # of its panel: 33 columns of board, 16 rows with both hands
 CURVE_UPDATES = 40
@@ -186,6 +191,9 @@ def _curves(progress: Progress, width: int, rows: int) -> RenderableType:
     grid.add_column(width=8, justify="right", no_wrap=True)
     grid.add_column(no_wrap=True)
     for label, name, color in CURVES:
+        other_label, other = SEARCH_CURVES.get(name, (label, name))
+        if progress.recorded(name, other) != name:
+            label, name = other_label, other
         curve = _curve(progress.history(name), width - 21, rows)
         value = number(progress.last(name))
         grid.add_row(label, Text(value, "bold"), Text("\n".join(curve), color))

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from keisei.config.schema import AppConfig
+from keisei.core.agents import agent_of
 from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.exchange import Alone, Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.self_play import SelfPlay
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import number_of_workers, resolved, why_workers_cannot_learn
@@ -47,7 +48,7 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     model = config.model
     keep_freed_memory()
     torch.set_num_threads(config.run.threads or cores())
-    agent = PPOAgent(config, device)
+    agent = agent_of(config, device)
     yield "network", f"{model.blocks} blocks of {model.channels} channels, {agent.parameters:,} parameters"
     yield "formats", str(agent.numerics)
     yield "collecting", _collecting(config, agent)
@@ -61,7 +62,7 @@ def _in_turns(config: AppConfig, **changes: Any) -> AppConfig:
     return config.model_copy(update={"training": training})
 
 
-def _learning(config: AppConfig, agent: PPOAgent) -> str:
+def _learning(config: AppConfig, agent: LearningAgent) -> str:
     """Measure an update by this process alone and by several learners in turns, for each number of them."""
     chosen = resolved(config, agent.device).training.learners
     uses = f"training.learners: {config.training.learners} uses {chosen}"
@@ -95,7 +96,7 @@ def _learning(config: AppConfig, agent: PPOAgent) -> str:
     return "; ".join([*found, uses])
 
 
-def _collecting(config: AppConfig, agent: PPOAgent) -> str:
+def _collecting(config: AppConfig, agent: LearningAgent) -> str:
     """Measure this process and workers in turns, and say which of them a run would use."""
     config = _in_turns(config)
     training = config.training

@@ -116,12 +116,14 @@ _WORKER_TEXTS = {
 
 explain: Mapping[str, str] = MappingProxyType(
     {
-        "loss/policy": "PPO's clipped surrogate loss, mean over the minibatches.",
+        "loss/policy": "PPO's clipped loss, or cross-entropy to searches' targets, mean over minibatches.",
         "loss/value": "Squared error of the value against the returns, mean over the minibatches.",
         "loss/total": "The loss minimised: policy loss + value_coef · value loss - entropy_coef · entropy.",
         "policy/entropy": "Entropy of the policy over the legal moves, in nats; lower is more certain.",
         "policy/approx_kl": "Approximate KL divergence from the policy that played to the new one.",
         "policy/clip_fraction": "Share of moves whose probability ratio was clipped.",
+        "search/kl": "KL divergence from the policy to the target of a search, mean over searched moves.",
+        "search/agreement": "Share of searched moves whose target prefers the same move as the policy.",
         "value/explained_variance": "Share of the returns' variance that the value explains: 1 is perfect.",
         "update/grad_norm": "Gradient norm before clipping, mean over the minibatches.",
         "update/minibatches": "Gradient steps in this update.",

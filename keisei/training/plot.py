@@ -183,7 +183,12 @@ _PANELS: Mapping[str, Callable[[Axes, Run, str | None], None]] = {
     "length of the training games, plies": _smoothed(length="games/length"),
     "entropy of the policy, nats": _smoothed(entropy="policy/entropy"),
     "losses": _smoothed(policy="loss/policy", value="loss/value"),
-    "KL and clipped share": _smoothed(KL="policy/approx_kl", clipped="policy/clip_fraction"),
+    "KL, clipped share, agreement with searches": _smoothed(
+        KL="policy/approx_kl",
+        clipped="policy/clip_fraction",
+        search_KL="search/kl",
+        agreement="search/agreement",
+    ),
     "explained variance of the value": _smoothed(explained="value/explained_variance"),
     "moves per second": _smoothed(speed="speed/steps_per_second"),
 }

@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +35,7 @@ from keisei.config.schema import RanksConfig
 from keisei.core.device import under_torchrun
 from keisei.core.exchange import Exchange, Learner
 from keisei.core.gradient_step import GradientStep
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import GameResult, Played, SavedGames
 from keisei.runs.checkpoint import Checkpoint
@@ -242,7 +242,7 @@ class RankPlayed:
 class RanksCollector:
     """A collector whose moves are those of all ranks: each collects its part, and everybody gets them all."""
 
-    def __init__(self, inner: Collector, agent: PPOAgent, ranks: Ranks) -> None:
+    def __init__(self, inner: Collector, agent: LearningAgent, ranks: Ranks) -> None:
         self._inner, self._agent, self._ranks = inner, agent, ranks
         self._saved: list[SavedGames] = self._gathered([])[1]
         # Moves of this rank and of all, now and before the last collection.
@@ -320,7 +320,7 @@ class RanksCollector:
 
 def _packed(played: Sequence[Played], saved: Sequence[SavedGames]) -> bytes:
     header = {
-        "shapes": [[one.segment.shape.steps, one.segment.shape.streams] for one in played],
+        "shapes": [astuple(one.segment.shape) for one in played],
         "results": [len(one.results) for one in played],
         "saved": [[len(one.games), one.state] for one in saved],
     }

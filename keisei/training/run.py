@@ -22,7 +22,7 @@ from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, override, refuse_unsafe, to_yaml
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
-from keisei.core.ppo_agent import NotFiniteError
+from keisei.core.learning_agent import NotFiniteError
 from keisei.core.self_play import SavedGames, next_number
 from keisei.runs.checkpoint import (
     Checkpoint,

@@ -80,6 +80,10 @@ class Progress:
         """Return a metric of the last update, NaN if absent."""
         return self.updates[-1].get(name, math.nan) if self.updates else math.nan
 
+    def recorded(self, *names: str) -> str:
+        """Return the first of these metrics that the last update has, or the first of all."""
+        return next((name for name in names if not math.isnan(self.last(name))), names[0])
+
     def history(self, name: str) -> list[float]:
         """Return a metric over the last updates, oldest first, NaN where absent."""
         return [metrics.get(name, math.nan) for metrics in self.updates]

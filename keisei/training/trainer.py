@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from keisei.config.schema import AppConfig, config_from, validated
+from keisei.core.agents import agent_of
 from keisei.core.exchange import Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
-from keisei.core.material import material_gains
+from keisei.core.material import leads_at_length, material_gains
 from keisei.core.native_tower import usable_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.phase_clock import PhaseClock
-from keisei.core.ppo_agent import PPOAgent
 from keisei.core.schedules import scheduled
 from keisei.core.segment import Segment
 from keisei.core.self_play import GameResult, SavedGames
@@ -49,7 +49,7 @@ class Trainer:
     ) -> None:
         self.config = validated(config)
         self.clock = clock or PhaseClock()
-        self.agent = PPOAgent(self.config, device, numerics=numerics, clock=self.clock)
+        self.agent = agent_of(self.config, device, numerics=numerics, clock=self.clock)
         self.steps = 0
         self.games = 0
         self.best: tuple[int, float] | None = None
@@ -64,29 +64,32 @@ class Trainer:
         training = self.config.training
         return min(training.total_timesteps - self.steps, training.steps_per_epoch)
 
-    def perform_ppo_update(
+    def perform_update(
         self,
         segments: Sequence[Segment],
         *,
         before_minibatch: Callable[[], None] = lambda: None,
         exchange: Exchange | None = None,
     ) -> Metrics:
-        """Learn from the segments and return the update's metrics; arguments as for PPOAgent.learn."""
+        """Learn from the segments and return the update's metrics; arguments as for LearningAgent.learn."""
         training = self.config.training
         buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
         material_reward = self.material_reward()
         with self.clock("encode"):
             for segment in segments:
+                rewards = segment.rewards
                 if material_reward:
-                    rewards = segment.rewards + material_reward * material_gains(segment)
-                    buffer.add_batch(replace(segment, rewards=rewards))
-                else:
-                    buffer.add_batch(segment)
+                    rewards = rewards + material_reward * material_gains(segment)
+                if training.length_reward:
+                    rewards = rewards + training.length_reward * leads_at_length(segment)
+                buffer.add_batch(replace(segment, rewards=rewards))
         metrics = self.agent.learn(
             buffer, progress=self.progress, before_minibatch=before_minibatch, exchange=exchange
         )
         self.steps += len(buffer)
         return {**metrics, "schedule/material_reward": material_reward}
+
+    perform_ppo_update = perform_update
 
     def material_reward(self) -> float:
         """Return the current reward for winning a pawn's worth of material."""

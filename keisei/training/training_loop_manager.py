@@ -84,7 +84,7 @@ class TrainingLoopManager:
                 played = collector.collect_experiences(steps, before_wait=self._stop.check)
                 finished = [result for one in played for result in one.results]
                 segments = [one.segment for one in played]
-                learned = trainer.perform_ppo_update(
+                learned = trainer.perform_update(
                     segments, before_minibatch=self._look, exchange=collector.exchange
                 )
                 metrics = {**learned, **game_metrics(finished)}

@@ -167,8 +167,8 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(
 
 def test_a_file_that_is_not_there_names_the_shipped_ones(tmp_path: Path) -> None:
     path = tmp_path / "missing.yaml"
-    assert refusal(path) == f"{path}: no such file or shipped config (default, gpu, tiny)"
-    assert refusal("tinny") == "tinny: no such file or shipped config (default, gpu, tiny)"
+    assert refusal(path) == f"{path}: no such file or shipped config (default, gpu, search, tiny)"
+    assert refusal("tinny") == "tinny: no such file or shipped config (default, gpu, search, tiny)"
     assert refusal(tmp_path) == f"{tmp_path}: Is a directory"
     assert refusal("a\0b").endswith("embedded null byte")
 
@@ -315,6 +315,7 @@ KEPT = {
     "env.declaration",
     "env.random_plies",
     "training.games",
+    "training.search.candidates",
     "run.seed",
     *(row.path for row in settings(AppConfig) if row.path.startswith("model.")),
 }
@@ -348,7 +349,7 @@ def test_what_is_unsafe_exists() -> None:
         assert any(path.startswith(f"{kept}.") for path in paths), kept
 
 
-@pytest.mark.parametrize("name", ["default", "gpu", "tiny"])
+@pytest.mark.parametrize("name", ["default", "gpu", "search", "tiny"])
 def test_a_shipped_config_loads_by_name_and_by_path(name: str) -> None:
     assert name in SHIPPED
     assert load_config(name) == load_config(CONFIGS / f"{name}.yaml")

@@ -9,7 +9,7 @@ from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, to_yaml
 from keisei.config.older_names import CONSTANTS
 from keisei.config.schema import AppConfig
-from keisei.core.ppo_agent import ENTROPY_FLOOR
+from keisei.core.learning_agent import ENTROPY_FLOOR
 from keisei.core.self_play import LATE_START_PLIES, LATE_START_POOL
 from keisei.evaluation.matches.match_conditions import RANDOM_PLIES
 from keisei.evaluation.players.player_specs import TEMPERATURE

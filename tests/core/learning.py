@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
-from keisei.core.gradient_step import LOSS_PARTS, GradientStep
+from keisei.core.gradient_step import LOSS_PARTS, PARTS, GradientStep
 from keisei.core.models import model_factory
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
@@ -119,5 +119,5 @@ def gradients_of(
     """Return the gradients of the loss of a minibatch by name, with the current weights, and its parts."""
     normalize = agent.config.training.normalize_advantages
     flat = agent.gradients(GradientStep.of(batch, entropy_coef, normalize=normalize))
-    parts = flat[-len(LOSS_PARTS) :].tolist()
-    return agent._flat.named(flat), dict(zip(LOSS_PARTS, parts, strict=True))
+    parts = flat[-PARTS:].tolist()
+    return agent._flat.named(flat), dict(zip(LOSS_PARTS["ppo"], parts, strict=True))

@@ -167,15 +167,20 @@ class SmallSelfPlay:
         self.rows = game.starts(count, self._random)
         self._step = 0
 
-    def rollout(self, policy: Policy, steps: int) -> Segment:
+    def rollout(self, policy: Policy, steps: int, *, searches: bool = False) -> Segment:
+        """Play so many moves in each game. searches: look one move ahead each time."""
         count = len(self.rows)
-        segment = Segment.empty(SegmentShape(steps, count, self.rows.shape[1]))
+        candidates = self.game.actions if searches else 0
+        segment = Segment.empty(SegmentShape(steps, count, self.rows.shape[1], candidates))
+        segment.tried[:] = -1
         for t in range(steps):
             chances = uniforms(self._seed, np.arange(count, dtype=np.uint64), np.full(count, self._step))
             choice = policy.select_action(self.game.decode(self.rows), chances)
             segment.packed[t] = self.rows
             segment.actions[t], segment.log_probs[t] = choice.actions, choice.log_probs
             segment.values[t] = choice.values
+            if searches:
+                self.look_ahead(policy, segment, t)
             after, segment.rewards[t], segment.ended[t] = self.game.play(self.rows, choice.actions)
             begun = self.game.starts(count, self._random)
             self.rows = np.where(segment.ended[t][:, None], begun, after)
@@ -183,3 +188,14 @@ class SmallSelfPlay:
         segment.after[:] = self.rows
         segment.bootstrap[:] = policy.get_value(self.game.decode(self.rows).planes)
         return segment
+
+    def look_ahead(self, policy: Policy, segment: Segment, t: int) -> None:
+        """Write the legal moves, and how much better than the position each of them is, in logits."""
+        legal = self.game.legal(self.rows)
+        rows, actions = np.nonzero(legal)
+        after, rewards, over = self.game.play(self.rows[rows], actions.astype(np.int32))
+        following = policy.get_value(self.game.decode(after).planes)
+        worth = np.where(over, rewards, -following)
+        places = np.cumsum(legal, 1)[rows, actions] - 1
+        segment.tried[t, rows, places] = actions
+        segment.gains[t, rows, places] = np.clip(3 * (worth - segment.values[t, rows]), -6, 6)

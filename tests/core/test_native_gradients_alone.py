@@ -1,5 +1,6 @@
 """PPO's loss in C++, without torch: its gradients are the slopes of the loss, and bad input is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from conftest import random_play
 from keisei import _native
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import Minibatch
-from keisei.core.gradient_step import LOSS_PARTS, GradientStep
+from keisei.core.gradient_step import PARTS, GradientStep
 from keisei.core.native_gradients import NativeGradients
 from keisei.shogi import encoding
 
@@ -173,7 +174,10 @@ def test_gradients_come_from_packed_positions_and_do_not_depend_on_threads() -> 
     packed = np.concatenate([encoding.pack([game]) for game in random_play(1, 40) if game.legal_moves()])
     offsets, actions = encoding.legal_actions(packed)
     numbers = np.random.default_rng(1).normal(0, 1, (4, len(packed))).astype(np.float32)
-    step = GradientStep.of(Minibatch(packed, actions[offsets[:-1]], *numbers), 0.01, normalize=True)
+    moves = Minibatch.over(memoryview(bytearray(Minibatch.nbytes(len(packed), 104, 0))), len(packed), 104, 0)
+    played = dict(zip(("log_probs", "values", "advantages", "returns"), numbers, strict=True))
+    moves = replace(moves, packed=packed, actions=actions[offsets[:-1]], **played)
+    step = GradientStep.of(moves, 0.01, normalize=True)
     found = []
     for threads in (1, 2):
         gradients = NativeGradients(config, kernels=KERNELS[0], threads=threads)
@@ -182,7 +186,7 @@ def test_gradients_come_from_packed_positions_and_do_not_depend_on_threads() -> 
         out = np.full(gradients.size, np.nan, np.float32)
         gradients.write_gradients(step, out)
         assert np.isfinite(out).all()
-        assert np.abs(out[: -len(LOSS_PARTS)]).max() > 1e-3
+        assert np.abs(out[:-PARTS]).max() > 1e-3
         found.append(out.tobytes())
         gradients.write_gradients(step.share(0, 1000), out)
         assert not out.any(), "a share without moves"

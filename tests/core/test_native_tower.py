@@ -103,14 +103,20 @@ def assert_close(found: Results, expected: Results, tolerance: float) -> None:
         assert worst(found.gradients[name], gradient, 0.1 * size) < 20 * tolerance, name
 
 
+CONFIGS = [
+    ModelConfig(),
+    ModelConfig(se_ratio=0.5, policy_head="linear", blocks=1),
+    ModelConfig(piece_values="textbook"),
+]
 configs = st.builds(
-    lambda blocks, group, groups, se_ratio, head, hidden: ModelConfig(
+    lambda blocks, group, groups, se_ratio, head, hidden, piece_values: ModelConfig(
         blocks=blocks,
         channels=max(4, group * groups) if groups * group >= 4 else 4 * groups,
         norm_groups=groups,
         se_ratio=se_ratio,
         policy_head=head,
         value_hidden=hidden,
+        piece_values=piece_values,
     ),
     st.integers(0, 3),
     st.integers(1, 9),
@@ -118,6 +124,7 @@ configs = st.builds(
     st.sampled_from([0.0, 0.0, 0.25, 1.0]),
     st.sampled_from(["labels", "labels", "labels", "linear"]),
     st.integers(1, 40),
+    st.sampled_from(["none", "learned"]),
 )
 
 
@@ -170,7 +177,7 @@ def test_a_position_does_not_know_its_neighbours(kernels: str, head: str) -> Non
         assert np.array_equal(found.logits, together[0].logits[own])
 
 
-@pytest.mark.parametrize("config", [ModelConfig(), ModelConfig(se_ratio=0.5, policy_head="linear", blocks=1)])
+@pytest.mark.parametrize("config", CONFIGS)
 def test_names_and_shapes_are_those_of_the_network(config: ModelConfig) -> None:
     expected = {name: tuple(tensor.shape) for name, tensor in model_factory(config).state_dict().items()}
     assert list(weight_shapes(config).items()) == list(expected.items())

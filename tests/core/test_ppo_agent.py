@@ -21,9 +21,10 @@ from learning import one_thread as one_thread
 
 from keisei.config.schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.learning_agent import NotFiniteError
 from keisei.core.models import model_factory
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import NotFiniteError, PPOAgent
+from keisei.core.ppo_agent import PPOAgent
 from keisei.shogi import Color, ShogiGame, encoding
 from keisei.shogi.positions import Positions
 

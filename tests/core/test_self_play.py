@@ -187,10 +187,10 @@ def test_two_short_rollouts_are_one_long_one(agent: PPOAgent) -> None:
     whole, halved = self_play(), self_play()
     together = whole.rollout(agent, 64)
     parts = [halved.rollout(agent, 32) for _ in range(2)]
-    for name in FIELDS[:6]:
+    for name in set(FIELDS) - {"after", "bootstrap"}:
         joined = np.concatenate([getattr(part.segment, name) for part in parts])
         assert np.array_equal(joined, getattr(together.segment, name)), name
-    for name in FIELDS[6:]:
+    for name in ("after", "bootstrap"):
         assert np.array_equal(getattr(parts[1].segment, name), getattr(together.segment, name)), name
     games = [facts(game) for part in parts for game in part.finished]
     assert games == [facts(game) for game in together.finished]

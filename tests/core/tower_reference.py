@@ -46,7 +46,7 @@ def evaluate(config: ModelConfig, weights: Weights, positions: Positions) -> tup
         x = x + y
     x = _relu(_grouped(x, config.norm_groups, w["norm.weight"], w["norm.bias"]))
     rows = np.repeat(np.arange(len(positions)), np.diff(positions.offsets))
-    return _policy(config, w, x)[rows, _logits_of(config, positions)], _value(w, x)
+    return _policy(config, w, x)[rows, _logits_of(config, positions)], _value(w, x, positions.planes)
 
 
 def _convolved(x: Array, weight: Array) -> Array:
@@ -87,10 +87,16 @@ def _logits_of(config: ModelConfig, positions: Positions) -> npt.NDArray[np.int6
     return (ACTION_LABELS[positions.actions] if labels else positions.actions).astype(np.int64)
 
 
-def _value(w: Mapping[str, Array], x: Array) -> Array:
+def _value(w: Mapping[str, Array], x: Array, planes: npt.NDArray[np.float32]) -> Array:
     pooled = np.concatenate([x.mean((2, 3)), x.max((2, 3))], 1)
     hidden = pooled @ w["value.hidden.weight"].T + w["value.hidden.bias"]
     normal = (hidden - hidden.mean(1, keepdims=True)) / np.sqrt(hidden.var(1, keepdims=True) + _EPSILON)
     active = _relu(normal * w["value.norm.weight"] + w["value.norm.bias"])
-    values: Array = np.tanh(active @ w["value.out.weight"].T + w["value.out.bias"])[:, 0]
+    out = active @ w["value.out.weight"].T + w["value.out.bias"]
+    if "value.pieces.weight" in w:
+        counts = planes.astype(np.float64).sum((2, 3))  # of the pieces on the board
+        counts[:, 28:] /= 81
+        counts[:, 28:42] *= [18, 4, 4, 4, 4, 2, 2] * 2  # of those in hand
+        out = out + counts @ w["value.pieces.weight"].T
+    values: Array = np.tanh(out)[:, 0]
     return values

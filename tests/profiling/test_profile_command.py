@@ -16,7 +16,7 @@ import pytest
 
 from keisei.cli import main
 from keisei.config.files import load_config
-from keisei.core.ppo_agent import NotFiniteError
+from keisei.core.learning_agent import NotFiniteError
 from keisei.profiling.attach import look_at
 from keisei.profiling.measurements import Profile, ProfileError, read_profile
 from keisei.profiling.passes import run_pass

@@ -43,6 +43,8 @@ def fake_metrics(update: int) -> Mapping[str, float]:
         "policy/entropy": 4.1 - 1.9 * done + 0.05 * random_numbers.random(),
         "policy/approx_kl": 0.004 + 0.01 * random_numbers.random(),
         "policy/clip_fraction": 0.05 + 0.1 * random_numbers.random(),
+        "search/kl": 0.25 - 0.1 * done,
+        "search/agreement": 0.7 + 0.1 * done,
         "value/explained_variance": math.tanh(2 * done) - 0.05 * random_numbers.random(),
         "update/grad_norm": 0.8 + random_numbers.random(),
         "update/minibatches": 16.0,

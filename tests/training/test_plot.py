@@ -61,7 +61,7 @@ def test_every_panel_has_its_curves(tmp_path: Path) -> None:
         "length of the training games, plies",
         "entropy of the policy, nats",
         "losses",
-        "KL and clipped share",
+        "KL, clipped share, agreement with searches",
         "explained variance of the value",
         "moves per second",
     ):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from sessions import PATIENCE, members
-from training_runs import KEISEI, SMALL, keisei, last, the_run
+from training_runs import KEISEI, SEARCHING, SMALL, keisei, last, the_run
 
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.find import run_started_by
@@ -144,12 +144,13 @@ def test_torchrun_with_two_nodes_trains_as_one_process_does(
 
 
 def test_three_ranks_without_workers_train_and_resume_as_one_rank(tmp_path: Path) -> None:
-    serial = ["--config", "tiny", *SMALL, "training.games=4", "training.total_timesteps=1024"]
+    serial = ["--config", "tiny", *SMALL, *SEARCHING, "training.games=4", "training.total_timesteps=1024"]
     serial += ["evaluation.every=0", "evaluation.final_games=0"]
     with ranks(tmp_path, *serial, "run.name=three", count=3) as processes:
         assert [process.wait(PATIENCE) for process in processes] == [0, 0, 0], text(tmp_path, "rank0")
     first = last(tmp_path / "runs" / "three")
     assert set(first.blobs) == {"games_0", "games_1", "games_2"}
+    assert len(first.tensors["window"]["actions"]) == 700  # moves of all ranks
     done = keisei("train", "--resume", "three", "training.total_timesteps=2048", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the saved games do not match the configured number of games" in done.stdout

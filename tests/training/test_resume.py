@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from training_runs import KEISEI, SMALL, assert_same, keisei, last, metrics, start, the_run, train
+from training_runs import KEISEI, SEARCHING, SMALL, assert_same, keisei, last, metrics, start, the_run, train
 
 from keisei.core.native_tower import best_kernels, usable_kernels
 from keisei.runs.checkpoint import (
@@ -92,6 +92,34 @@ def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
         if kills == KILLS:
             return
         folder = tmp_path / str(kills)  # a fast machine finished between two kills: try again
+
+
+@pytest.mark.timeout(600)
+def test_a_run_that_searches_ends_as_if_undisturbed_too(tmp_path: Path) -> None:
+    """Its replay window and its games are part of a checkpoint, and a search never outlasts a move."""
+    overrides = [*SMALL, *SEARCHING, "training.total_timesteps=3072", "run.keep_checkpoints=100"]
+    train(tmp_path / "undisturbed", overrides)
+    expected = the_run(tmp_path / "undisturbed")
+    recorded = metrics(expected)
+    assert all(line["search/kl"] > 0 for line in recorded)
+    assert last(expected).tensors["window"]["actions"].shape == (700,)
+    moments, folder, kills = random.Random(2), tmp_path / "killed", 0
+    while kills < 6:
+        folder.mkdir(exist_ok=True)
+        resumable = any(folder.glob("runs/*/checkpoints/step_*"))
+        if not resumable:
+            shutil.rmtree(folder / "runs", ignore_errors=True)
+        process = start(folder, resume=resumable, overrides=[] if resumable else overrides)
+        process.join(moments.uniform(0.3, 1.5) if kills < 5 else 120)
+        if process.exitcode is None:
+            process.kill()
+            process.join(10)
+        elif kills < 5:
+            shutil.rmtree(folder)  # a fast machine has finished already: begin again
+            continue
+        kills += 1
+    assert metrics(the_run(folder)) == recorded
+    assert_same(last(the_run(folder)), last(expected))
 
 
 def wait_for(text: str, process: "subprocess.Popen[str]") -> None:

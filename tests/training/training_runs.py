@@ -35,6 +35,18 @@ SMALL = [
 ]
 
 
+# The same with searches, and a window that fills soon.
+SEARCHING = [
+    "training.algorithm=search",
+    "training.length_reward=0.5",
+    "training.search.simulations=6",
+    "training.search.candidates=4",
+    "training.search.window=700",
+    "training.search.priority=policy",
+    "training.material_reward=0",
+]
+
+
 def keisei(
     *arguments: str, cwd: Path, timeout: float = 240, **options: Any
 ) -> "subprocess.CompletedProcess[str]":

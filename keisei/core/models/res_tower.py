@@ -10,9 +10,21 @@ import torch
 from torch import Tensor, nn
 
 from keisei.config.schema import ModelConfig
+from keisei.core.material import PIECE_VALUES
 from keisei.core.native_tower import LINEAR_HEAD_CHANNELS, excitation_width
 from keisei.core.policy_labels import ACTION_LABELS, LABELS
 from keisei.shogi.encoding import ACTIONS, PLANES
+
+WORTH_OF_A_PAWN = 0.07  # before the tanh, of textbook piece values
+
+# From the sum of a plane to the number of pieces: a plane of pieces in hand has the share of its kind on
+# every square. Each of the last four planes counts as its one number.
+_KINDS = np.array([18, 4, 4, 4, 4, 2, 2], np.float32)
+PIECES_OF_A_SUM = np.concatenate([np.ones(28), _KINDS / 81, _KINDS / 81, np.full(4, 1 / 81)]).astype(
+    np.float32
+)
+_ON_BOARD, _IN_HAND = PIECE_VALUES[[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15]], PIECE_VALUES[1:8]
+PLANE_VALUES = np.concatenate([_ON_BOARD, -_ON_BOARD, _IN_HAND, -_IN_HAND, np.zeros(4)]).astype(np.float32)
 
 
 class ResidualBlock(nn.Module):
@@ -77,18 +89,34 @@ class LinearPolicyHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Mean and maximum of each channel over the board, a hidden layer, tanh."""
+    """Mean and maximum of each channel over the board, a hidden layer, tanh.
 
-    def __init__(self, channels: int, hidden: int) -> None:
+    piece_values: before the tanh, add a linear function of the numbers of pieces; its weights begin at 0
+    (learned) or as in textbooks.
+    """
+
+    counts: Tensor
+
+    def __init__(self, channels: int, hidden: int, piece_values: str) -> None:
         super().__init__()
         self.hidden = nn.Linear(2 * channels, hidden)
         self.norm = nn.LayerNorm(hidden)
         self.out = nn.Linear(hidden, 1)
+        self.pieces: nn.Linear | None = None
+        if piece_values != "none":
+            self.pieces = nn.Linear(PLANES, 1, bias=False)
+            first = WORTH_OF_A_PAWN * PLANE_VALUES if piece_values == "textbook" else 0 * PLANE_VALUES
+            with torch.no_grad():
+                self.pieces.weight.copy_(torch.from_numpy(first))
+            self.register_buffer("counts", torch.from_numpy(PIECES_OF_A_SUM), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return values [B] in [-1, 1] for [B, channels, 9, 9]."""
+    def forward(self, x: Tensor, planes: Tensor) -> Tensor:
+        """Return values [B] in [-1, 1] for [B, channels, 9, 9] and the tower's input."""
         pooled = torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1)
-        return torch.tanh(self.out(torch.relu(self.norm(self.hidden(pooled))))).squeeze(1)
+        out = self.out(torch.relu(self.norm(self.hidden(pooled))))
+        if self.pieces is not None:
+            out = out + self.pieces(planes.sum((2, 3)) * self.counts)
+        return torch.tanh(out).squeeze(1)
 
 
 class ActorCriticResTower(nn.Module):
@@ -110,7 +138,7 @@ class ActorCriticResTower(nn.Module):
         self.norm = nn.GroupNorm(config.norm_groups, channels)
         labels = config.policy_head == "labels"
         self.policy = LabelPolicyHead(channels) if labels else LinearPolicyHead(channels)
-        self.value = ValueHead(channels, config.value_hidden)
+        self.value = ValueHead(channels, config.value_hidden, config.piece_values)
         self.logit_of_action = ACTION_LABELS.astype(np.int64) if labels else np.arange(ACTIONS)
         # The first policy is nearly uniform, and the first value nearly 0.
         for last in (self.policy.conv, self.value.out):
@@ -121,4 +149,4 @@ class ActorCriticResTower(nn.Module):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Return (logits [B, 2187] or [B, 13527], values [B]) for planes [B, 46, 9, 9]."""
         x = torch.relu(self.norm(self.blocks(self.stem(planes))))
-        return self.policy(x), self.value(x)
+        return self.policy(x), self.value(x, planes)

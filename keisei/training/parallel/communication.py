@@ -325,11 +325,12 @@ class _Channel:
         slots: int,
         slot_bytes: int,
         step_memory: StepMemory | None,
+        candidates: int,
         *,
         shared: bool,
     ) -> None:
         self.worker, self.incarnation = worker, incarnation
-        self._slot_bytes = slot_bytes
+        self._slot_bytes, self._candidates = slot_bytes, candidates
         self._shared = shared
         self._free = list(range(slots))
         self._slots = slots
@@ -383,7 +384,7 @@ class _Channel:
             raise DamagedError(
                 f"weights version {version}, expected at least {max(ticket.version, self._version)}"
             )
-        shape = SegmentShape(steps, streams)
+        shape = SegmentShape(steps, streams, candidates=self._candidates)
         size = shape.nbytes
         lengths.append(0 if self._shared else size)
         if _HEADER.size + sum(lengths) != len(body) or size > self._slot_bytes:
@@ -422,13 +423,20 @@ class WorkerCommunicator:
     """The learner's ends of all channels. After `close`, `open` starts one for the next incarnation.
 
     slots: how many segments a worker may have in flight. slot_bytes: the size of the largest segment.
-    step_memory: where workers find gradient steps, if they learn too.
+    step_memory: where workers find gradient steps, if they learn too. candidates: as in SegmentShape.
     """
 
     def __init__(
-        self, *, slots: int, slot_bytes: int, shared: bool, step_memory: StepMemory | None = None
+        self,
+        *,
+        slots: int,
+        slot_bytes: int,
+        shared: bool,
+        step_memory: StepMemory | None = None,
+        candidates: int = 0,
     ) -> None:
         self._slots, self._shared, self._step_memory = slots, shared, step_memory
+        self._candidates = candidates
         self._slot_bytes = -(-slot_bytes // 64) * 64
         self._channels: dict[int, _Channel] = {}
 
@@ -439,7 +447,13 @@ class WorkerCommunicator:
         """
         assert worker not in self._channels, f"the channel of worker {worker} is open"
         channel = _Channel(
-            worker, incarnation, self._slots, self._slot_bytes, self._step_memory, shared=self._shared
+            worker,
+            incarnation,
+            self._slots,
+            self._slot_bytes,
+            self._step_memory,
+            self._candidates,
+            shared=self._shared,
         )
         self._channels[worker] = channel
         return channel.worker_end

@@ -24,11 +24,10 @@ from typing import Any, Self
 from keisei.config.schema import AppConfig, validated
 from keisei.core.device import CPU, cores
 from keisei.core.exchange import Exchange
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
-from keisei.core.segment import SegmentShape
-from keisei.core.self_play import SavedGames, SelfPlay, next_number
+from keisei.core.self_play import SavedGames, SelfPlay, next_number, segment_shape
 from keisei.training.parallel.communication import WorkerCommunicator, WorkerSegment
 from keisei.training.parallel.ledger import REASONS, Account, ConservationError
 from keisei.training.parallel.model_sync import ModelSynchronizer
@@ -73,7 +72,7 @@ class ParallelManager:
     def __init__(
         self,
         config: AppConfig,
-        agent: PPOAgent,
+        agent: LearningAgent,
         *,
         games: Sequence[SavedGames] | None = None,
         notice: Callable[[str], None] = say,
@@ -89,6 +88,7 @@ class ParallelManager:
         self._count, self._streams = count, parallel.episodes_per_worker
         self._lag = parallel.max_policy_lag
         self._longest = -(-self.config.training.steps_per_epoch // (count * self._streams))
+        longest = segment_shape(self.config, self._longest, self._streams)
         saved = begin_games(self.config, count) if games is None else list(games)
         if len(saved) != count:
             raise ValueError(f"got games for {len(saved)} workers, expected {count}")
@@ -99,12 +99,15 @@ class ParallelManager:
         memory, self._alone_because = None, why_workers_cannot_learn(self.config, agent.device.type)
         if learners > 1 and not self._alone_because:
             most = self.config.training.minibatch_size + 1  # a lone last move joins the minibatch before it
-            memory = StepMemory(weights=agent.parameters, moves=most, workers=count)
+            memory = StepMemory(
+                weights=agent.parameters, moves=most, workers=count, candidates=longest.candidates
+            )
         self._communicator = WorkerCommunicator(
             slots=parallel.queue_maxsize,
-            slot_bytes=SegmentShape(self._longest, self._streams).nbytes,
+            slot_bytes=longest.nbytes,
             shared=parallel.use_shared_memory,
             step_memory=memory,
+            candidates=longest.candidates,
         )
         self._shares = None if memory is None else ShareTasks(learners, memory, self._communicator)
         self._orders = SegmentOrders(
@@ -210,7 +213,7 @@ class ParallelManager:
         """
         self._check_can_collect(target_steps)
         steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
-        moves = SegmentShape(steps, self._streams).moves
+        moves = steps * self._streams
         ahead = -(-target_steps // moves) * self._lag
         with self.agent.clock("collect"), self._orders.collection() as taken:
             while True:

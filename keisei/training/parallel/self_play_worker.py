@@ -22,8 +22,7 @@ from keisei.core.gradient_step import GradientWriter
 from keisei.core.native_gradients import gradients_on_cpu
 from keisei.core.native_policy import policy_on_cpu
 from keisei.core.numerics import Numerics
-from keisei.core.segment import SegmentShape
-from keisei.core.self_play import SelfPlay
+from keisei.core.self_play import SelfPlay, segment_shape
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -91,7 +90,7 @@ class SelfPlayWorker:
             version = self._weights.refresh(self.policy.load_arrays)
             self.end.write(Word.WEIGHTS_VERSION, version)
             self.end.write(Word.STATE, Activity.PLAYING)
-            size = SegmentShape(ticket.steps, len(games)).nbytes
+            size = segment_shape(self._config, ticket.steps, len(games)).nbytes
             memory = self.end.memory_of(ticket)
             if memory is None:
                 memory = memoryview(bytearray(size))
@@ -99,7 +98,11 @@ class SelfPlayWorker:
         self._stepped_at = 0
         self.end.add(Word.TRANSPORT_NANOSECONDS, time.thread_time_ns() - began_at)
         collected = self._self_play.rollout(
-            self.policy, ticket.steps, before_step=self.before_step, memory=memory
+            self.policy,
+            ticket.steps,
+            before_step=self.before_step,
+            before_batch=self.beat,
+            memory=memory,
         )
         self._count_step()
         ended_at = time.thread_time_ns()
@@ -129,6 +132,10 @@ class SelfPlayWorker:
                 self._hear(_BEAT_SECONDS)
                 self.end.write(Word.STATE, Activity.PLAYING)
         self._stepped_at = time.perf_counter_ns()
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        self.end.add(Word.BEATS, 1)
 
     def _learn(self, task: LearnTask) -> None:
         """Leave a share's gradients in the step memory, unless the learner has gone on without them."""
@@ -169,7 +176,7 @@ class SelfPlayWorker:
 
     def _hear(self, timeout: float) -> None:
         """Give a sign of life and handle the learner's messages, waiting up to `timeout` seconds for one."""
-        self.end.add(Word.BEATS, 1)
+        self.beat()
         games = None
         with self.policy.clock("wait"):
             messages = self.end.receive(timeout)

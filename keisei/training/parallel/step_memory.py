@@ -5,17 +5,17 @@ slow, that what it has read may be a mixture of both.
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
 from keisei.core.experience_buffer import Minibatch
-from keisei.core.gradient_step import LOSS_PARTS, Floats, GradientStep
+from keisei.core.gradient_step import PARTS, Floats, GradientStep
 from keisei.shogi.encoding import PACKED_BYTES
 from keisei.training.parallel.shared_memory import SharedMemory
 
-_TASK = struct.Struct("<qqqqd")
+_TASK = struct.Struct("<qqqqdq")
 _HEADER_BYTES = 64
 _BEING_WRITTEN = -1
 
@@ -24,7 +24,7 @@ _BEING_WRITTEN = -1
 class LearnTask:
     """A worker's share of the step with this sequence number: its moves from begin to end.
 
-    minibatch, entropy_coef: as in GradientStep.
+    minibatch, entropy_coef, targets: as in GradientStep.
     """
 
     sequence: int
@@ -32,10 +32,11 @@ class LearnTask:
     end: int
     minibatch: int
     entropy_coef: float
+    targets: int
 
     def pack(self) -> bytes:
         """Return it as the body of a message."""
-        return _TASK.pack(self.sequence, self.begin, self.end, self.minibatch, self.entropy_coef)
+        return _TASK.pack(*astuple(self))
 
     @classmethod
     def unpack(cls, body: bytes) -> "LearnTask":
@@ -47,17 +48,18 @@ class StepMemory:
     """Shared memory for one step at a time, passed to the workers' processes as an argument.
 
     weights: floats of the network. moves: of the largest minibatch. workers: how many leave gradients.
+    candidates: as in SegmentShape.
     """
 
-    def __init__(self, *, weights: int, moves: int, workers: int) -> None:
-        self._sizes = (weights, moves, workers)
-        per_move = PACKED_BYTES + 4 * (len(Minibatch.__slots__) - 1)
-        floats = weights + workers * (weights + len(LOSS_PARTS))
-        self._open(SharedMemory(_HEADER_BYTES + 4 * floats + moves * per_move))
+    def __init__(self, *, weights: int, moves: int, workers: int, candidates: int = 0) -> None:
+        self._sizes = (weights, moves, workers, candidates)
+        floats = weights + workers * (weights + PARTS)
+        of_moves = Minibatch.nbytes(moves, PACKED_BYTES, candidates)
+        self._open(SharedMemory(_HEADER_BYTES + 4 * floats + of_moves))
 
     def _open(self, memory: SharedMemory) -> None:
         self._memory = memory
-        weights, moves, workers = self._sizes
+        weights, moves, workers, candidates = self._sizes
         offset = 0
 
         def array(kind: type[np.generic], *shape: int) -> Any:
@@ -68,10 +70,8 @@ class StepMemory:
 
         self._words = array(np.int64, _HEADER_BYTES // 8)
         self._weights = array(np.float32, weights)
-        self._gradients = array(np.float32, workers, weights + len(LOSS_PARTS))
-        numbers = [array(np.float32, moves) for _ in range(4)]
-        actions = array(np.int32, moves)
-        self._moves = Minibatch(array(np.uint8, moves, PACKED_BYTES), actions, *numbers)
+        self._gradients = array(np.float32, workers, weights + PARTS)
+        self._moves = Minibatch.over(memory.view[offset:], moves, PACKED_BYTES, candidates)
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._sizes, self._memory
@@ -99,14 +99,14 @@ class StepMemory:
     def share_of(self, task: LearnTask) -> GradientStep:
         """Return a copy of a task's moves; then ask `is_current`."""
         rows = np.arange(task.begin, task.end)
-        return GradientStep(self._moves.rows(rows), task.minibatch, task.entropy_coef)
+        return GradientStep(self._moves.rows(rows), task.minibatch, task.entropy_coef, task.targets)
 
     def is_current(self, task: LearnTask) -> bool:
         """Return whether the task's step is still laid out, so that what was copied before is whole."""
         return int(self._words[0]) == task.sequence
 
     def gradients_of(self, worker: int) -> Floats:
-        """Return where a worker leaves the gradients and LOSS_PARTS of its share."""
+        """Return where a worker leaves the gradients and loss's parts of its share."""
         found: Floats = self._gradients[worker]
         return found
 

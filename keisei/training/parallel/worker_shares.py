@@ -47,7 +47,7 @@ class ShareTasks:
             self._sequence = self._memory.lay_out(weights, step)
         for number, worker in asked.items():
             begin, end = step.bounds(number, self.learners)
-            task = LearnTask(self._sequence, begin, end, step.minibatch, step.entropy_coef)
+            task = LearnTask(self._sequence, begin, end, step.minibatch, step.entropy_coef, step.targets)
             self._communicator.ask_to_learn(worker, task)
             self._working[worker] = self._sequence
         return asked

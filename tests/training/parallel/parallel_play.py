@@ -12,10 +12,11 @@ from faulty_workers import Fault, FaultyWorker
 from learning import NATIVE
 
 from keisei.config.schema import AppConfig
+from keisei.core.agents import agent_of
 from keisei.core.exchange import Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.core.self_play import GameResult, Played, SavedGames, SelfPlay
 from keisei.shogi.vector import VectorGames
@@ -36,8 +37,11 @@ QUICK = Supervision(first_backoff_seconds=0.01, longest_backoff_seconds=0.05, st
 Contents = tuple[list[bytes], list[GameResult], SavedGames]
 
 
-def small_config(workers: int = 1, *, learners: int = 1, **parallel: Any) -> AppConfig:
+def small_config(
+    workers: int = 1, *, learners: int = 1, searches: bool = False, **parallel: Any
+) -> AppConfig:
     """A network and games so small that a worker plays a segment in a few hundredths of a second."""
+    search = {"simulations": 5, "candidates": 3, "window": 3 * SEGMENT, "priority": "value"}
     return AppConfig.model_validate(
         {
             "env": {"max_moves": 160, "random_plies": 150, "late_start_share": 0.6},
@@ -48,6 +52,8 @@ def small_config(workers: int = 1, *, learners: int = 1, **parallel: Any) -> App
                 "minibatch_size": SEGMENT * workers,
                 "learning_rate": 0.01,
                 "learners": learners,
+                "algorithm": "search" if searches else "ppo",
+                "search": search,
                 "parallel": {"num_workers": workers, "episodes_per_worker": GAMES, **parallel},
             },
             "run": {"seed": 5},
@@ -55,11 +61,11 @@ def small_config(workers: int = 1, *, learners: int = 1, **parallel: Any) -> App
     )
 
 
-def new_agent(config: AppConfig, numerics: Numerics = NATIVE) -> PPOAgent:
-    return PPOAgent(config, numerics=numerics)
+def new_agent(config: AppConfig, numerics: Numerics = NATIVE) -> LearningAgent:
+    return agent_of(config, numerics=numerics)
 
 
-def learn(agent: PPOAgent, segments: Sequence[Segment], exchange: Exchange | None = None) -> None:
+def learn(agent: LearningAgent, segments: Sequence[Segment], exchange: Exchange | None = None) -> None:
     buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
     for segment in segments:
         buffer.add_batch(segment)

@@ -502,8 +502,8 @@ def test_auto_is_decided_for_the_machine(
 
 def test_costly_settings_are_told_once_at_the_start() -> None:
     steps = small_config().training.steps_per_epoch
-    settings = {"max_policy_lag": 2, "model_sync_interval": 3 * steps + 1, "episodes_per_worker": 7}
-    with Workers(small_config(**settings), games=begin_games(small_config(**settings), 1)) as manager:
+    config = small_config(max_policy_lag=2, model_sync_interval=3 * steps + 1, episodes_per_worker=7)
+    with Workers(config, games=begin_games(config, 1)) as manager:
         manager.start_workers()
         assert manager.notices == [
             "workers play with weights up to 5 updates old (training.parallel.model_sync_interval is "

@@ -22,6 +22,7 @@ from parallel_play import (
     wait_until,
 )
 
+from keisei.core.learning_agent import LearningAgent
 from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import worker_shares
@@ -33,7 +34,7 @@ PHASES = ["load", "decode", "forward", "loss", "backward", "exchange"]
 EPOCHS = 3
 
 
-def weights(agent: PPOAgent) -> dict[str, bytes]:
+def weights(agent: LearningAgent) -> dict[str, bytes]:
     tensors = agent.tensors()
     return {
         f"{group}.{name}": tensor.numpy().tobytes()
@@ -69,6 +70,29 @@ def test_shares_of_workers_are_those_of_one_process(workers: int, learners: int)
     assert alone(2, 2) != alone(2, 1)
 
 
+FAULTS_OF_SEARCHERS = [
+    (),
+    (Fault("SIGKILL"),),
+    (Fault("SIGKILL", 0, phase="loss"),),
+    (Fault("raise so", 7, 1), Fault("exit", 1, phase="decode")),
+]
+
+
+@pytest.mark.parametrize("faults", FAULTS_OF_SEARCHERS)
+@pytest.mark.parametrize("use_shared_memory", [True, False])
+def test_workers_that_search_play_and_learn_as_one_process_does_whatever_happens_to_them(
+    faults: tuple[Fault, ...], use_shared_memory: bool
+) -> None:
+    config = small_config(2, learners=2, searches=True, use_shared_memory=use_shared_memory)
+    play = InProcess(config, begun(config))
+    expected = [play.epoch() for _ in range(EPOCHS)]
+    with Workers(config, *faults) as manager:
+        assert [manager.epoch() for _ in range(EPOCHS)] == expected
+        assert weights(manager.agent) == weights(play.agent)
+        assert bool(manager.notices) == bool(faults)
+    assert weights(manager.agent)["window.tried"].count(b"\xff\xff") > 0
+
+
 def test_workers_do_not_learn_if_there_is_one_learner() -> None:
     with Workers(small_config(2)) as manager:
         assert manager.exchange is None
@@ -82,7 +106,7 @@ def test_torch_computes_shares_too() -> None:
     with Workers(config, numerics=numerics) as manager:
         segments = [one.segment for one in manager.collect_experiences(config.training.steps_per_epoch)]
         learn(manager.agent, segments, manager.exchange)
-        expected = PPOAgent(config, numerics=numerics)
+        expected: LearningAgent = PPOAgent(config, numerics=numerics)
         learn(expected, segments)
         assert weights(manager.agent) == weights(expected)
         assert manager.metrics()["parallel/seconds_learning"] > 0
@@ -138,7 +162,7 @@ def test_steps_do_not_wait_for_a_worker_that_is_late_for_an_earlier_one(
         manager.look_until(lambda: manager.workers[0].state == "waiting")
         learn(manager.agent, segments, manager.exchange)
         assert manager.metrics()["parallel/shares_taken_over"] == 1
-        expected = PPOAgent(manager.config, numerics=NATIVE)
+        expected: LearningAgent = PPOAgent(manager.config, numerics=NATIVE)
         for _ in range(21):
             learn(expected, segments)
         assert weights(manager.agent) == weights(expected)
@@ -168,7 +192,7 @@ def test_a_late_answer_is_not_taken_for_the_next_steps(
         ]
         for _ in range(3):
             learn(manager.agent, segments, manager.exchange)
-        expected = PPOAgent(manager.config, numerics=NATIVE)
+        expected: LearningAgent = PPOAgent(manager.config, numerics=NATIVE)
         play = InProcess(manager.config, begun(manager.config))
         play.epoch()
         expected.load_tensors(play.agent.tensors())
@@ -212,7 +236,7 @@ def test_without_workers_the_learner_computes_all_shares() -> None:
         assert not manager.pids()
         learn(manager.agent, segments, manager.exchange)
         assert manager.metrics()["parallel/seconds_learning"] == 0
-        expected = PPOAgent(manager.config, numerics=NATIVE)
+        expected: LearningAgent = PPOAgent(manager.config, numerics=NATIVE)
         learn(expected, segments)
         assert weights(manager.agent) == weights(expected)
 
