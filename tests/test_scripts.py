@@ -1,9 +1,12 @@
 """Scripts and examples run as documented."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,3 +51,53 @@ def test_a_wrong_number_for_the_benchmark_is_one_line(tmp_path: Path) -> None:
     done = run(str(ROOT / "scripts" / "benchmark_parallel.py"), "--workers", "0,2", cwd=tmp_path)
     assert done.returncode == 2
     assert "expected numbers from 1 up" in done.stderr.splitlines()[-1]
+
+
+STUDY = """
+cpu_seconds: 0.5
+config: tiny
+settings: [training.games=8]
+variants:
+  plain: []
+  with search: [training.algorithm=search, training.search.simulations=2, training.search.candidates=2]
+seeds: [3]
+choosing: {opponents: [random], games: 2}
+reporting: {opponents: [greedy], games: 2, visits: [0, 4]}
+"""
+
+
+def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path) -> None:
+    script = str(ROOT / "scripts" / "compare_settings.py")
+    (tmp_path / "study.yaml").write_text(STUDY)
+    command = [script, "study.yaml", "--out", "out", "--report", "--curve"]
+    first = run(*command, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    tables = [line for line in first.stdout.splitlines() if line.startswith("| plain")]
+    assert [line.split("|")[4].strip() for line in tables] == ["random", "greedy", "greedy, with 4 visits"]
+    known = json.loads((tmp_path / "out" / "known.json").read_text())
+    assert set(known["seconds"]) == {"plain-seed3", "with_search-seed3"}
+    assert all(seconds > 0.5 for seconds in known["seconds"].values())
+    assert known["moves"]["plain"] > known["moves"]["with search"] > 100
+    config = yaml.safe_load((tmp_path / "out" / "runs" / "with_search-seed3" / "config.yaml").read_text())
+    assert (config["training"]["algorithm"], config["run"]["seed"]) == ("search", 3)
+    assert (tmp_path / "out" / "curve.png").stat().st_size > 5_000
+    again = run(*command, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "CPU-seconds\n" not in again.stdout.replace("CPU-seconds |", "")  # nothing was trained
+    assert json.loads((tmp_path / "out" / "known.json").read_text()) == known
+
+
+def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
+    script = str(ROOT / "scripts" / "compare_settings.py")
+    for old, new, error in (
+        ("opponents: [greedy]", "opponents: [random]", "random: an opponent for choosing cannot be one"),
+        ("cpu_seconds", "seconds", "got an unexpected keyword argument 'seconds'"),
+        ("games=8", "games=0", "training.games"),
+        ("with search", "a/b", "variant 'a/b': expected letters"),
+        ("seeds: [3]", "seeds: []", "at least one variant and seed"),
+    ):
+        (tmp_path / "study.yaml").write_text(STUDY.replace(old, new))
+        done = run(script, "study.yaml", "--out", "out", cwd=tmp_path)
+        assert done.returncode == 2, new
+        assert error in done.stderr
+        assert len(done.stderr.splitlines()) == 1

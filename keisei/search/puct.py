@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from keisei.search.trees import NO_LIMIT, SearchTrees
+from keisei.search.trees import NO_LIMIT, Halving, SearchTrees
 from keisei.shogi import Move, ShogiGame
 from keisei.shogi.positions import Positions
 
@@ -34,6 +34,8 @@ class SearchSettings:
     fpu: an untried move gets its position's value, less fpu · √(sum of the priors tried).
     leaves: how many leaves each tree adds to a batch. More make larger batches, but a search less like one
         leaf at a time: 8 suits one game, 1 or 2 many games side by side.
+    candidates: if above 0 and the number of visits is planned, the root's moves are chosen by sequential
+        halving, which begins with so many; 0 is PUCT at the root too.
     max_nodes: at this many nodes, about 1.1 KB each, a tree stops growing and its search ends.
     threads: how many threads walk the trees, at most one per game; the result does not depend on it.
     """
@@ -41,6 +43,7 @@ class SearchSettings:
     c_puct: float = 1.5
     fpu: float = 0.25
     leaves: int = 8
+    candidates: int = 0
     max_nodes: int = 500_000
     threads: int = 1
 
@@ -79,12 +82,21 @@ class Search:
 
     games: must not be over; they are copied, with their histories. A game's result depends only on that game,
     the settings and the evaluations of its own positions, not on the other games or on threads.
+    planned_visits: at which the search ends, for settings.candidates.
     """
 
     def __init__(
-        self, games: Sequence[ShogiGame], evaluate: Evaluate, *, settings: SearchSettings = DEFAULT_SETTINGS
+        self,
+        games: Sequence[ShogiGame],
+        evaluate: Evaluate,
+        *,
+        settings: SearchSettings = DEFAULT_SETTINGS,
+        planned_visits: int | None = None,
     ) -> None:
         self._evaluate = evaluate
+        halving = None
+        if settings.candidates and planned_visits is not None and planned_visits > 1:
+            halving = Halving(settings.candidates, planned_visits)
         self._trees = SearchTrees(
             games,
             c_puct=settings.c_puct,
@@ -92,6 +104,7 @@ class Search:
             leaves=settings.leaves,
             max_nodes=settings.max_nodes,
             threads=settings.threads,
+            halving=halving,
         )
 
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from keisei.core.device import keep_freed_memory
 from keisei.evaluation.players.built_in import (
@@ -65,6 +66,7 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
     random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an external
     engine; anything else is a checkpoint or a run, as for find_checkpoint, optionally followed by
     ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 by default).
+    A search also takes ;c_puct=, ;fpu= and ;candidates=, see SearchSettings.
     An unknown player or an incomplete checkpoint raises PlayerError.
     """
     if text in _BUILT_IN:
@@ -94,7 +96,8 @@ def checkpoint_player(
     path: Path, seed: int, settings: list[str] | None = None, machine: Machine = ONE_THREAD
 ) -> Player:
     """Return a checkpoint's network as a player, with settings such as "visits=100"."""
-    visits, seconds, temperature = _settings(settings or [])
+    given = _settings(settings or [])
+    visits, seconds, temperature = given.visits, given.seconds, given.temperature
     keep_freed_memory()
     network = load_network(path, machine.device, threads=machine.threads)
     facts = {"checkpoint": str(path), "step": str(network.step), "weights sha256": network.sha256}
@@ -105,26 +108,56 @@ def checkpoint_player(
         return NetworkPlayer(network.policy, name, own_seed, temperature, identity=identity, facts=facts)
     return SearchPlayer(
         network.policy.evaluate,
-        f"{network.name} {f'{visits} visits' if visits is not None else f'{seconds:g} s'}",
+        " ".join(
+            [
+                network.name,
+                f"{visits} visits" if visits is not None else f"{seconds:g} s",
+                *(f"{name} {value:g}" for name, value in given.search.items()),
+            ]
+        ),
         _weights(network.sha256),
         visits=visits,
         seconds=seconds,
-        settings=replace(MANY_GAMES, threads=machine.threads),
+        settings=replace(MANY_GAMES, threads=machine.threads, **given.search),
         facts=facts,
     )
 
 
-def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
-    """Return visits, seconds and temperature."""
+class _Settings(NamedTuple):
+    """What follows a checkpoint; search: those of SearchSettings."""
+
+    visits: int | None
+    seconds: float | None
+    temperature: float
+    search: dict[str, Any]
+
+
+_MOST = {"c_puct": 1e6, "fpu": 1e6, "candidates": 600}
+
+
+def _settings(settings: list[str]) -> _Settings:
     given: dict[str, float] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if not equals or name not in ("visits", "seconds", "temperature") or name in given:
-            raise PlayerError(f"{setting!r}: expected visits=N, seconds=S or temperature=T, each once")
+        if not equals or name not in ("visits", "seconds", "temperature", *_MOST) or name in given:
+            raise PlayerError(
+                f"{setting!r}: expected visits=N, seconds=S, temperature=T, c_puct=, fpu= or candidates=, "
+                "each once"
+            )
         try:
-            given[name] = int(value) if name == "visits" else float(value)
+            given[name] = int(value) if name in ("visits", "candidates") else float(value)
         except ValueError:
             raise PlayerError(f"{setting!r}: expected a number after =") from None
+    search = {name: given.pop(name) for name in _MOST if name in given}
+    for name, number in search.items():
+        if not 0 <= number <= _MOST[name]:
+            raise PlayerError(f"{name} is {number:g}, expected 0 to {_MOST[name]:g}")
+    if search and not {"visits", "seconds"} & set(given):
+        raise PlayerError(
+            f"{' and '.join(search)}: expected visits=N or seconds=S too, since it is for a search"
+        )
+    if "candidates" in search and "visits" not in given:
+        raise PlayerError("candidates needs visits=N: halving plans all visits")
     if len(given) > 1:
         why = "a search has no temperature" if "temperature" in given else "a search has one limit"
         raise PlayerError(f"{' and '.join(given)} are given, expected only one: {why}")
@@ -136,4 +169,5 @@ def _settings(settings: list[str]) -> tuple[int | None, float | None, float]:
         raise PlayerError(f"seconds is {seconds:g}, expected more than 0 and less than a day")
     if not 0 <= temperature < math.inf:
         raise PlayerError(f"temperature is {temperature:g}, expected 0 or more")
-    return None if visits is None else int(visits), seconds, abs(temperature)  # turns -0 into 0
+    # abs turns -0 into 0.
+    return _Settings(None if visits is None else int(visits), seconds, abs(temperature), search)

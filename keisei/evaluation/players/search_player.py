@@ -41,7 +41,12 @@ class SearchPlayer(Player):
         """Return the best move for each of these games."""
         if not turns:
             return []
-        search = Search([turn.game for turn in turns], self._evaluate, settings=self._settings)
+        search = Search(
+            [turn.game for turn in turns],
+            self._evaluate,
+            settings=self._settings,
+            planned_visits=self._visits,
+        )
         search.run(visits=self._visits, seconds=self._seconds)
         return [search.result(index).lines[0].move for index in range(len(turns))]
 
@@ -51,4 +56,5 @@ class SearchPlayer(Player):
         limits += [f"{self._seconds:g} s"] if self._seconds is not None else []
         settings = self._settings
         numbers = [f"c_puct {settings.c_puct:g}", f"fpu {settings.fpu:g}", f"leaves {settings.leaves}"]
+        numbers += [f"candidates {settings.candidates}"] if settings.candidates else []
         return self._facts | {"search": ", ".join([*limits, *numbers, f"at most {settings.max_nodes} nodes"])}

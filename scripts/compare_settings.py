@@ -1,0 +1,423 @@
+"""Compare settings at equal CPU-seconds: python scripts/compare_settings.py STUDY.yaml --out studies/first
+
+A study trains each variant with each seed for the same CPU-seconds, one core each, and plays matches with the
+networks. Run the same command again to continue: finished runs and games are kept, unfinished ones go on.
+
+    cpu_seconds: 360
+    config: search                        # a shipped config, or a YAML file
+    settings: [env.late_start_share=0.5]  # of all variants
+    variants:
+      plain: []
+      more searches: [training.search.share=0.7]
+    seeds: [1, 2]
+    choosing: {opponents: [greedy], games: 200}
+    reporting: {opponents: [material, alphabeta-1], games: 200, visits: [0, 100]}
+
+Settings are chosen by the matches of `choosing`; only `--report` plays those of `reporting`, whose opponents
+must be others, so that what is reported was not chosen by. Visits 0 is the policy alone. `--curve` also rates
+the checkpoints of every run, by its policy alone, and draws Elo over CPU-seconds: the mean of a variant's
+seeds, and a band from the worst to the best.
+
+How many moves a variant gets is measured first, by a short training. The table has the CPU-seconds that each
+run really took. The workers of a run would not be seen by the clock, so a run has none.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from matplotlib.figure import Figure
+
+from keisei.config.config_errors import ConfigError
+from keisei.config.files import load_config
+from keisei.core.device import cores
+from keisei.errors import UserError
+from keisei.evaluation.evaluate import MatchSettings, evaluate
+from keisei.evaluation.matches.match_result import score_interval
+from keisei.runs.checkpoint import checkpoint_steps
+from keisei.runs.durable import write_durably
+
+# One process with one thread: its CPU time is all there is.
+ALONE = [
+    "run.threads=1",
+    "run.device=cpu",
+    "run.console=off",
+    "run.loggers=[]",
+    "training.parallel.enabled=false",
+    "evaluation.every=0",
+    "evaluation.final_games=0",
+]
+PILOT_MOVES = 8_192
+CHECKPOINTS = 12  # of a run
+
+
+Point = tuple[float, float]  # CPU-seconds, Elo
+
+
+class StudyError(UserError):
+    """A study that makes no sense."""
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches of every run: against whom, how many games, and by how many visits of search, 0 for none."""
+
+    opponents: tuple[str, ...]
+    games: int = 200
+    visits: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is compared."""
+
+    cpu_seconds: float
+    variants: dict[str, list[str]]
+    seeds: list[int]
+    config: str = "default"
+    settings: list[str] = field(default_factory=list)
+    choosing: Matches = Matches(("greedy",))
+    reporting: Matches | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> "Study":
+        """Return the study in a file; StudyError if it is none."""
+        try:
+            given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise StudyError(f"{path}: {' '.join(str(error).split())}") from error
+        if not isinstance(given, dict):
+            raise StudyError(f"{path}: expected cpu_seconds, variants and seeds")
+        for name in ("choosing", "reporting"):
+            if isinstance(given.get(name), dict):
+                try:
+                    lists: dict[str, Any] = {
+                        key: tuple(value) if isinstance(value, list) else value
+                        for key, value in given[name].items()
+                    }
+                    given[name] = Matches(**lists)
+                except TypeError as error:
+                    raise StudyError(f"{path}: {name}: {error}") from error
+        try:
+            study = cls(**given)
+        except TypeError as error:
+            raise StudyError(f"{path}: {str(error).removeprefix('Study.__init__() ')}") from error
+        study.check()
+        return study
+
+    def check(self) -> None:
+        """StudyError or ConfigError if something in it makes no sense."""
+        if not self.cpu_seconds > 0 or not self.variants or not self.seeds:
+            raise StudyError("expected cpu_seconds above 0, and at least one variant and seed")
+        for variant in self.variants:
+            if not variant.replace(" ", "").replace("-", "").replace("_", "").replace(".", "").isalnum():
+                raise StudyError(f"variant {variant!r}: expected letters, digits, spaces, dots and hyphens")
+            load_config(self.config, self.overrides(variant))
+        if self.reporting is not None:
+            both = sorted(set(self.choosing.opponents) & set(self.reporting.opponents))
+            if both:
+                raise StudyError(f"{', '.join(both)}: an opponent for choosing cannot be one for reporting")
+
+    def overrides(self, variant: str) -> list[str]:
+        """Return the settings of a variant."""
+        return [*self.settings, *self.variants[variant], *ALONE]
+
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """Yield every variant with every seed."""
+        for seed in self.seeds:
+            for variant in self.variants:
+                yield variant, seed
+
+
+class Workshop:
+    """A study and the directory where its results are."""
+
+    def __init__(self, study: Study, out: Path, jobs: int) -> None:
+        self.study, self.out, self._jobs = study, out, jobs
+        self._writing = threading.Lock()
+        out.mkdir(parents=True, exist_ok=True)
+
+    # Training
+
+    def train(self) -> None:
+        """Train what is not finished, `jobs` at a time."""
+        with ThreadPoolExecutor(self._jobs) as pool:
+            list(pool.map(self._moves_of, self.study.variants))
+            list(pool.map(lambda run: self._train(*run), self.study.runs()))
+
+    def _moves_of(self, variant: str) -> int:
+        """Return how many moves a variant trains on in the CPU-seconds, measured once."""
+        known = self._known("moves")
+        if variant not in known:
+            pilot = PILOT_MOVES if self.study.cpu_seconds >= 60 else PILOT_MOVES // 4
+            moves = (pilot, 3 * pilot)
+            spent = []
+            for total in moves:
+                name = f"pilot {variant} {total}"
+                spent.append(self._process(name, variant, 1, total, "run.checkpoint_every=0"))
+            # The difference: without what a process needs to start.
+            rate = (moves[1] - moves[0]) / max(spent[1] - spent[0], 0.1)
+            self._note("moves", variant, round(rate * self.study.cpu_seconds))
+        return int(self._known("moves")[variant])
+
+    def _train(self, variant: str, seed: int) -> None:
+        name = run_name(variant, seed)
+        if name in self._known("seconds"):
+            return
+        total = self._moves_of(variant)
+        say(f"{name}: {total:,} moves")
+        every = max(total // CHECKPOINTS, 1)
+        spent = self._process(
+            name, variant, seed, total, f"run.checkpoint_every={every}", "run.keep_checkpoints=100"
+        )
+        self._note("seconds", name, round(spent, 1))
+        say(f"{name}: {spent:,.0f} CPU-seconds")
+
+    def _process(self, name: str, variant: str, seed: int, total: int, *overrides: str) -> float:
+        """Train, or go on training, and return the CPU-seconds of all its processes so far."""
+        program = "from keisei.cli import main; main()"
+        if (self.run_path(name) / "checkpoints").is_dir() and checkpoint_steps(
+            self.run_path(name) / "checkpoints"
+        ):
+            what = ["--resume", str(self.run_path(name))]
+        else:
+            what = ["--config", self.study.config, *self.study.overrides(variant), *overrides]
+            what += [f"run.seed={seed}", f"training.total_timesteps={total}"]
+            what += [f"run.directory={self.out / 'runs'}", f"run.name={name}"]
+        # The directory's own thread counts: numpy and torch would start one for each core.
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, "train", *what],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert child.stderr is not None
+        with child.stderr as stream:
+            said = stream.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        before = float(self._known("unfinished").get(name, 0.0))
+        spent = before + usage.ru_utime + usage.ru_stime
+        self._note("unfinished", name, round(spent, 1))
+        if child.returncode:
+            raise StudyError(f"{name} ended with code {child.returncode}: {said.strip()}")
+        return spent
+
+    def run_path(self, name: str) -> Path:
+        """Return where a run is."""
+        return self.out / "runs" / name
+
+    # Matches
+
+    def play(self, kind: str, matches: Matches) -> list[dict[str, Any]]:
+        """Play the matches that are missing; return a row for each variant, opponent and number of visits."""
+        rows = []
+        for visits in matches.visits:
+            with ThreadPoolExecutor(self._jobs) as pool:
+                played = partial(self._played, kind, matches, visits)
+                reports = list(pool.map(lambda run: played(*run), self.study.runs()))  # noqa: B023
+            for variant in self.study.variants:
+                own = [
+                    report
+                    for report, (of, _) in zip(reports, self.study.runs(), strict=True)
+                    if of == variant
+                ]
+                for i, opponent in enumerate(matches.opponents):
+                    rows.append(self._row(variant, opponent, visits, [report[i] for report in own]))
+        return rows
+
+    def _played(
+        self, kind: str, matches: Matches, visits: int, variant: str, seed: int
+    ) -> list[dict[str, Any]]:
+        name = run_name(variant, seed)
+        player = f"{self.run_path(name)}@latest" + (f";visits={visits}" if visits else "")
+        directory = self.out / "matches" / f"{kind} {name} {visits}"
+        path = evaluate([player], matches.opponents, matches.games, directory, MatchSettings(), quiet)
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["matches"]
+        return found
+
+    def _row(
+        self, variant: str, opponent: str, visits: int, matches: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the score over all seeds, and that of each."""
+        pairs = [sum(counts) for counts in zip(*(match["pairs"] for match in matches), strict=True)]
+        scores = [
+            (match["wins"] + match["draws"] / 2) / (match["wins"] + match["draws"] + match["losses"])
+            for match in matches
+        ]
+        names = [run_name(variant, seed) for seed in self.study.seeds]
+        return {
+            "variant": variant,
+            "opponent": opponent,
+            "visits": visits,
+            "score": sum(scores) / len(scores),
+            "interval": score_interval(pairs),
+            "scores": scores,
+            "moves": self._moves_of(variant),
+            "seconds": [self._known("seconds")[name] for name in names],
+        }
+
+    def rated(self, matches: Matches) -> tuple[dict[str, list[list[Point]]], dict[str, float]]:
+        """Return the rated checkpoints of each variant's runs, and the Elo of the opponents by name.
+
+        All games count in one rating, so that curves have the same scale.
+        """
+        paths, players = {}, []
+        for variant, seed in self.study.runs():
+            name = run_name(variant, seed)
+            for step in checkpoint_steps(self.run_path(name) / "checkpoints"):
+                player = f"{self.run_path(name)}@{step}"
+                players.append(player)
+                paths[str(self.run_path(name) / "checkpoints" / f"step_{step:012d}")] = (name, step)
+        directory = self.out / "matches" / "curve"
+        path = evaluate(players, matches.opponents, matches.games, directory, MatchSettings(), quiet)
+        report = json.loads(path.read_text(encoding="utf-8"))
+        elo = {one["player"]: one["elo"] for one in report["ratings"]}
+        points: dict[str, list[Point]] = {}
+        for match in report["matches"]:
+            name, step = paths[match["player"]["checkpoint"]]
+            rating = elo[match["player"]["identity"]]
+            seconds = (
+                self._known("seconds")[name] * step / max(of for run, of in paths.values() if run == name)
+            )
+            if rating is not None and (seconds, rating) not in points.setdefault(name, []):
+                points[name].append((seconds, rating))
+        curves = {
+            variant: [sorted(points.get(run_name(variant, seed), [])) for seed in self.study.seeds]
+            for variant in self.study.variants
+        }
+        known = {name: elo.get(name) for name in matches.opponents}
+        return curves, {name: rating for name, rating in known.items() if rating is not None}
+
+    # What is known
+
+    def _known(self, what: str) -> dict[str, Any]:
+        path = self.out / "known.json"
+        with self._writing:
+            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found: dict[str, Any] = known.get(what, {})
+        return found
+
+    def _note(self, what: str, name: str, value: float) -> None:
+        path = self.out / "known.json"
+        with self._writing:
+            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            known.setdefault(what, {})[name] = value
+            write_durably(path, (json.dumps(known, indent=1) + "\n").encode())
+
+
+def run_name(variant: str, seed: int) -> str:
+    """Return the name of a run."""
+    return f"{variant.replace(' ', '_')}-seed{seed}"
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows as a Markdown table."""
+    lines = [
+        "| variant | moves | CPU-seconds | against | score, 95 % interval of the games | each seed |",
+        "|---|---:|---:|---|---:|---|",
+    ]
+    for row in rows:
+        low, high = row["interval"]
+        against = row["opponent"] + (f", with {row['visits']} visits" if row["visits"] else "")
+        seconds = row["seconds"]
+        lines.append(
+            f"| {row['variant']} | {row['moves']:,} | {sum(seconds) / len(seconds):,.0f} | {against} | "
+            f"{100 * row['score']:.1f} % ({100 * low:.0f}–{100 * high:.0f}) | "
+            f"{', '.join(f'{100 * score:.1f}' for score in row['scores'])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw(curves: Mapping[str, Sequence[Sequence[Point]]], lines: Mapping[str, float], path: Path) -> None:
+    """Draw the Elo of variants over CPU-seconds, with opponents as horizontal lines."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for number, (variant, seeds) in enumerate(curves.items()):
+        rated = [points for points in seeds if points]
+        if not rated:
+            continue
+        first, last = max(points[0][0] for points in rated), min(points[-1][0] for points in rated)
+        seconds = np.linspace(first, last, 50)
+        elo = np.array(
+            [
+                np.interp(seconds, [at for at, _ in points], [rating for _, rating in points])
+                for points in rated
+            ]
+        )
+        label = f"{variant}, mean of {len(rated)} seeds" if len(rated) > 1 else variant
+        axes.plot(seconds, elo.mean(0), color=f"C{number}", label=label)
+        axes.fill_between(seconds, elo.min(0), elo.max(0), color=f"C{number}", alpha=0.2, linewidth=0)
+    for name, rating in lines.items():
+        axes.axhline(rating, color="grey", linestyle="--", linewidth=0.9)
+        axes.text(1.01, rating, name, transform=axes.get_yaxis_transform(), va="center", fontsize=8)
+    axes.set_xlabel("CPU-seconds of training")
+    axes.set_ylabel("Elo of the policy alone (random is 0)")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(frameon=False, loc="lower right")
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def main() -> int:
+    """Run a study."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", type=Path, metavar="STUDY.yaml")
+    parser.add_argument("--out", type=Path, required=True, help="where runs, matches and tables go")
+    parser.add_argument(
+        "--jobs", type=int, default=cores(), help="how many run at once; default: one per core"
+    )
+    parser.add_argument("--report", action="store_true", help="play the matches of `reporting` too")
+    parser.add_argument("--curve", action="store_true", help="rate all checkpoints and draw curve.png")
+    arguments = parser.parse_args()
+    try:
+        study = Study.read(arguments.study)
+        if arguments.jobs < 1:
+            raise StudyError(f"jobs is {arguments.jobs}, expected 1 or more")
+        if (arguments.report or arguments.curve) and study.reporting is None:
+            raise StudyError(f"{arguments.study} has no `reporting`")
+        workshop = Workshop(study, arguments.out, arguments.jobs)
+        workshop.train()
+        kinds = {"choosing": study.choosing}
+        if arguments.report and study.reporting is not None:
+            kinds["reporting"] = study.reporting
+        for kind, matches in kinds.items():
+            rows = workshop.play(kind, matches)
+            write_durably(arguments.out / f"{kind}.json", (json.dumps(rows, indent=1) + "\n").encode())
+            write_durably(arguments.out / f"{kind}.md", table(rows).encode())
+            say(f"\n{kind}\n\n{table(rows)}")
+        if arguments.curve and study.reporting is not None:
+            draw(*workshop.rated(study.reporting), arguments.out / "curve.png")
+            say(f"curves: {arguments.out / 'curve.png'}")
+    except (UserError, ConfigError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
