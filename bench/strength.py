@@ -105,7 +105,7 @@ class _Network:
         games = SelfPlay.begin(config.env, games=config.training.games, seed=1)
         end = time.monotonic() + self.seconds
         while time.monotonic() < end:
-            trainer.perform_ppo_update([games.rollout(trainer.agent, 64).segment])
+            trainer.perform_update([games.rollout(trainer.agent, 64).segment])
         return save_checkpoint(Path(self._folder.name), trainer.snapshot([games.save()]))
 
 

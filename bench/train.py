@@ -72,7 +72,7 @@ def _training(
     def epoch() -> float:
         trainer.agent.use_threads(threads)
         segments = [one.segment for one in collector.collect_experiences(epoch_moves(scale))]
-        trainer.perform_ppo_update(segments, exchange=collector.exchange)
+        trainer.perform_update(segments, exchange=collector.exchange)
         collector.synchronize_models()
         return sum(map(len, segments))
 

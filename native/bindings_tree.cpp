@@ -85,6 +85,21 @@ nb::tuple tree_result(SharedForest& self, int index, int count) {
     return nb::make_tuple(lines, tree.visits(), tree.size());
 }
 
+bool advance_tree(SharedForest& self, int index, nb::list moves) {
+    const Use forest(self);
+    std::vector<Move> played;
+    for (nb::handle move : moves) {
+        if (!is_move(move)) throw nb::type_error("moves must be Moves");
+        played.push_back(*nb::inst_ptr<Move>(move));
+    }
+    if (index < 0 || index >= forest->size())
+        throw nb::index_error(("index is " + std::to_string(index) + ", expected 0 to " +
+                               std::to_string(forest->size() - 1)).c_str());
+    bool known = false;
+    self.change([&] { known = forest->advance(index, played); });
+    return known;
+}
+
 // Asks Python at most every few milliseconds whether to stop: should_stop, and Ctrl-C in the main thread.
 class Patience {
 public:
@@ -143,6 +158,7 @@ void bind_tree(nb::module_& m) {
         .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand_leaves, "priors"_a, "values"_a)
         .def("_result", &tree_result, "index"_a, "multipv"_a)
+        .def("_advance", &advance_tree, "index"_a, "moves"_a)
         .def("_answered", [](SharedForest& self) { return Use(self)->answered(); })
         .def("_finished", [](SharedForest& self, int visits) { return Use(self)->finished(visits); }, "visits"_a);
     m.def("find_mate", &search_mate, "game"_a, "max_nodes"_a, "seconds"_a.none(), "should_stop"_a.none() = nb::none());

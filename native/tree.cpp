@@ -317,6 +317,61 @@ void Tree::answer_root(const Answer& answer) {
     expand(answer.priors.data(), &answer.value);
 }
 
+Tree::Edge* Tree::find_edge(const Node& node, Move move) const {
+    Edge* found = std::find_if(begin_edges(node), end_edges(node), [&](const Edge& edge) { return edge.move == move; });
+    return found == end_edges(node) ? nullptr : found;
+}
+
+std::unique_ptr<Tree> Tree::after(const std::vector<Move>& moves) const {
+    if (!leaves_.empty()) return nullptr;
+    Game game(game_);
+    uint32_t at = ROOT;
+    for (const Move move : moves) {
+        const Edge* edge = find_edge(nodes_[at], move);
+        if (!edge || edge->child == NONE || edge->child == LOST) return nullptr;
+        game.push_legal(move);
+        at = edge->child;
+    }
+    if (nodes_[at].state != State::EXPANDED || game.outcome()) return nullptr;
+    auto tree = std::make_unique<Tree>(game, settings_);
+    if (tree->nodes_[ROOT].edge_count != nodes_[at].edge_count) return nullptr;
+    tree->graft(*this, at);
+    return tree;
+}
+
+// Copies what another tree has at and below a node to the root. Its edges are known already, and which of them win.
+void Tree::graft(const Tree& other, uint32_t root) {
+    struct Copy {
+        uint32_t from, to;
+    };
+    std::vector<Copy> copies{{root, ROOT}};
+    for (size_t next = 0; next < copies.size(); ++next) {
+        const auto [from, to] = copies[next];
+        const Node& old = other.nodes_[from];
+        Node node = old;
+        node.parent = nodes_[to].parent;
+        if (to == ROOT) {
+            node.edges = nodes_[ROOT].edges;
+            if (nodes_[ROOT].result == Verdict::WIN) {
+                node.result = Verdict::WIN;
+                node.plies = nodes_[ROOT].plies;
+            }
+        } else {
+            node.edges = edges_.allocate(old.edge_count);
+            std::copy(other.begin_edges(old), other.end_edges(old), edges_.at(node.edges));
+        }
+        nodes_[to] = node;
+        const Edge* old_edge = other.begin_edges(old);
+        for (Edge* edge = edges_.at(node.edges); old_edge != other.end_edges(old); ++old_edge, ++edge) {
+            edge->prior = old_edge->prior;
+            if (old_edge->child == NONE || old_edge->child == LOST || (to == ROOT && edge->child == LOST)) continue;
+            edge->child = uint32_t(nodes_.size());
+            nodes_.emplace_back().parent = to;
+            copies.push_back({old_edge->child, edge->child});
+        }
+    }
+}
+
 void Tree::wait(uint32_t leaf) {
     nodes_[leaf].state = State::WAITING;
     leaves_.push_back({leaf, pack(game_)});
@@ -446,6 +501,13 @@ Forest::Forest(int trees, const TreeSettings& settings, int threads)
 Forest::Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads, const HalvingPlan& plan)
     : Forest(int(games.size()), settings, threads) {
     renew([&](size_t i) { return std::make_unique<Tree>(*games[i], settings_, plan); });
+}
+
+bool Forest::advance(int i, const std::vector<Move>& moves) {
+    std::unique_ptr<Tree> after = trees_[size_t(i)]->after(moves);
+    if (!after) return false;
+    trees_[size_t(i)] = std::move(after);
+    return true;
 }
 
 void Forest::renew(const std::function<std::unique_ptr<Tree>(size_t)>& make) {

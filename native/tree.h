@@ -79,6 +79,10 @@ public:
     // Returns at most this many moves, best first.
     std::vector<TreeLine> lines(int count) const;
 
+    // The tree of the game after these moves, with everything that is known of it; null if that is nothing, or if leaves
+    // are waiting for their evaluation.
+    std::unique_ptr<Tree> after(const std::vector<Move>& moves) const;
+
     // For self-play. The root must have been answered.
     bool won() const { return nodes_[ROOT].result == Verdict::WIN; }
     const Move& move(int i) const { return (begin_edges(nodes_[ROOT]) + i)->move; }
@@ -156,6 +160,8 @@ private:
     double mixed_value() const;
     double root_score(const Edge& edge, double mixed, double scale) const;
     double scale_of_values() const;
+    Edge* find_edge(const Node& node, Move move) const;
+    void graft(const Tree& other, uint32_t root);
     void wait(uint32_t leaf);
     void back_up(uint32_t from, double value);
     void prove(Node& node) const;
@@ -179,6 +185,9 @@ class Forest {
 public:
     Forest(const std::vector<const Game*>& games, const TreeSettings& settings, int threads,
            const HalvingPlan& plan = {});
+
+    // Replaces a tree by its part after these moves; returns whether anything was known of that.
+    bool advance(int i, const std::vector<Move>& moves);
 
     // Replaces all trees, each by what `make` returns; called by several threads.
     void renew(const std::function<std::unique_ptr<Tree>(size_t)>& make);

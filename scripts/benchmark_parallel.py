@@ -31,10 +31,10 @@ import numpy as np
 import torch
 
 from keisei.config.schema import AppConfig
+from keisei.core.agents import agent_of
 from keisei.core.device import cores, keep_freed_memory
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gradient_step import GradientStep
-from keisei.core.ppo_agent import PPOAgent
 from keisei.core.self_play import SelfPlay
 from keisei.training.collector import make_collector
 from keisei.training.parallel import ParallelManager
@@ -81,6 +81,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int, learners:
         {
             "model": {"blocks": blocks, "channels": channels},
             "training": {
+                "algorithm": arguments.algorithm,
                 "games": arguments.games,
                 "steps_per_epoch": epoch,
                 "minibatch_size": MINIBATCH,
@@ -95,7 +96,7 @@ def config_of(arguments: argparse.Namespace, workers: int, epoch: int, learners:
 def serial(arguments: argparse.Namespace, games: int, threads: int) -> Contestant:
     """Return a contestant that plays in this process."""
     config = config_of(arguments, 0, EPOCH)
-    agent = PPOAgent(config)
+    agent = agent_of(config)
     self_play = SelfPlay.begin(config.env, games=games, seed=1)
 
     def turn() -> Turn:
@@ -112,7 +113,7 @@ def parallel(arguments: argparse.Namespace, workers: int, stack: ExitStack) -> C
     """Return a contestant that plays in workers."""
     epoch = workers * arguments.games * arguments.steps
     config = config_of(arguments, workers, epoch)
-    agent = PPOAgent(config)
+    agent = agent_of(config)
     manager = stack.enter_context(ParallelManager(config, agent))
 
     def turn() -> Turn:
@@ -175,9 +176,7 @@ def training(
         start, cpu = time.perf_counter(), time.process_time()
         segments = [one.segment for one in collector.collect_experiences(EPOCH)]
         collected = time.perf_counter()
-        trainer.perform_ppo_update(
-            segments, before_minibatch=collector.supervise, exchange=collector.exchange
-        )
+        trainer.perform_update(segments, before_minibatch=collector.supervise, exchange=collector.exchange)
         learned = time.perf_counter()
         collector.synchronize_models()
         return Turn(
@@ -194,7 +193,7 @@ def training(
 
 def share_milliseconds(arguments: argparse.Namespace, counts: Sequence[int]) -> dict[int, float]:
     """Return how long a share of a minibatch takes on one thread, by the number of shares."""
-    agent = PPOAgent(config_of(arguments, 0, EPOCH))
+    agent = agent_of(config_of(arguments, 0, EPOCH))
     played = SelfPlay.begin(agent.config.env, games=MINIBATCH, seed=1).rollout(agent, 4)
     buffer = ExperienceBuffer(gamma=0.99, gae_lambda=0.95)
     buffer.add_batch(played.segment)
@@ -314,7 +313,7 @@ def print_more_cores(
 
 def add_milliseconds(arguments: argparse.Namespace) -> float:
     """Return how long the learner takes for one more worker: a message there and back, and a sum."""
-    total = torch.zeros(PPOAgent(config_of(arguments, 0, EPOCH)).parameters)
+    total = torch.zeros(agent_of(config_of(arguments, 0, EPOCH)).parameters)
     shares = [torch.ones_like(total) for _ in range(16)]
     mine, theirs = socket.socketpair()
     with mine, theirs:
@@ -363,6 +362,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--workers", default="1,2,4,8", help="numbers of workers (default 1,2,4,8)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant (default 5)")
+    parser.add_argument("--algorithm", default="ppo", choices=["ppo", "search"], help="(default ppo)")
     parser.add_argument("--network", default="3x32", help="blocks x channels (default 3x32)")
     parser.add_argument(
         "--numerics", default="native", help="run.numerics, such as float32+channels_last (default native)"

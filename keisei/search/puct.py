@@ -141,6 +141,13 @@ class Search:
             if len(leaves):
                 trees.expand(*self._evaluate(leaves))
 
+    def advance(self, moves: Sequence[Move], index: int = 0) -> bool:
+        """Go on after these moves of a game, with the part of the tree that is below them.
+
+        Return False, and change nothing, if nothing is known there; then begin a new search.
+        """
+        return self._trees.advance(index, moves)
+
     def result(self, index: int = 0, multipv: int = 1) -> SearchResult:
         """Return the best moves of one game, at most `multipv`: proven wins, then the most visited."""
         lines, visits, nodes = self._trees.result(index, multipv)

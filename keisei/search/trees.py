@@ -100,6 +100,14 @@ class SearchTrees(_native.SearchTrees):
         """
         self._expand(priors, values)
 
+    def advance(self, index: int, moves: Sequence[Move]) -> bool:
+        """Go on in a game after these moves, with what its tree knows of them.
+
+        False, and no change, if that is nothing, or while leaves are pending. The new root has PUCT, without
+        any plan for halving.
+        """
+        return self._advance(index, list(moves))
+
     def answered(self) -> bool:
         """Return whether every root has been evaluated or proven."""
         return self._answered()

@@ -76,8 +76,9 @@ def _learning(config: AppConfig, agent: LearningAgent) -> str:
 
     def speed(exchange: Exchange) -> float:
         start = time.perf_counter()
-        agent.learn(buffer, exchange=exchange)
-        return len(buffer) * training.ppo_epochs / (time.perf_counter() - start)
+        found = agent.learn(buffer, exchange=exchange)
+        seconds = time.perf_counter() - start
+        return found["update/minibatches"] * training.minibatch_size / seconds
 
     found = []
     for learners in sorted({2**n for n in range(1, cores().bit_length())} | {cores()} - {1}):

@@ -42,6 +42,20 @@ class Decision:
 Tell = Callable[[Sequence[Info]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The last search, its settings, and the game that it was of: where it began, and its moves."""
+
+    search: Search
+    settings: SearchSettings
+    start: tuple[object, ...]
+    moves: list[Move]
+
+
+def _start_of(game: ShogiGame) -> tuple[object, ...]:
+    return game.start_sfen, game.max_moves, game.declaration, game.kings
+
+
 class Thinker:
     """A network ready to think."""
 
@@ -51,6 +65,7 @@ class Thinker:
         self._evaluate = policy.evaluate
         self._use_threads = policy.use_threads
         self._random = Random()
+        self._kept: _Kept | None = None
 
     @classmethod
     def load(cls, checkpoint: Path, options: Options) -> "Thinker":
@@ -92,7 +107,7 @@ class Thinker:
         self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
     ) -> SearchResult:
         settings = SearchSettings(leaves=options.batch, max_nodes=max_nodes(options))
-        search = Search([game], self._evaluate, settings=settings)
+        search = self._search_of(game, settings)
         told_at, told_move, seen = 0.0, None, 0
         while True:
             search.run(visits=visit_limit(limits, options, control), seconds=_SLICE, should_stop=control.over)
@@ -106,6 +121,22 @@ class Thinker:
                 told_at, told_move = now, best.move
             if over:
                 return result
+
+    def _search_of(self, game: ShogiGame, settings: SearchSettings) -> Search:
+        """Return a search of a game; it goes on with the last one's tree if moves were played since.
+
+        The same position again is searched anew.
+        """
+        kept, self._kept = self._kept, None
+        search = None
+        if kept is not None and kept.settings == settings and kept.start == _start_of(game):
+            before, now = kept.moves, game.history
+            later = len(now) > len(before) and now[: len(before)] == before
+            if later and kept.search.advance(now[len(before) :]):
+                search = kept.search
+        search = search or Search([game], self._evaluate, settings=settings)
+        self._kept = _Kept(search, settings, _start_of(game), game.history)
+        return search
 
     def _decision(self, result: SearchResult, options: Options) -> Decision:
         best = result.lines[0]

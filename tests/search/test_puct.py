@@ -469,3 +469,66 @@ def test_leaves_are_the_same_until_they_are_expanded() -> None:
             assert np.array_equal(getattr(first, name), getattr(again, name)), name
         trees.expand(*hashed(again))
     assert trees.result(0, 1)[1] == trees.result(1, 1)[1] > 4
+
+
+def test_after_moves_a_search_goes_on_with_what_it_knows() -> None:
+    """Visit for visit what the plain search does below that node."""
+    went_on = 0
+    for game in middle_games(range(8), (60, 30, 9, 5)):
+        reference = Reference(game, hashed, 1.5, 0.25)
+        reference.run(300)
+        search = Search([game], hashed, settings=ONE_LEAF)
+        search.run(visits=300)
+        first = search.result().lines[0]
+        if reference.root.result is not None or len(first.pv) < 3:
+            continue
+        moves = first.pv[:2]
+        node = reference.root.children[moves[0]].children[moves[1]]
+        if node.result is not None or not node.priors:
+            continue
+        assert search.advance(moves)
+        assert search.result().visits == node.visits
+        kept = search.result().nodes
+        assert kept < 300
+        reference.root, reference.nodes = node, kept
+        reference.run(node.visits + 100)
+        search.run(visits=search.result().visits + 100)
+        result = search.result(multipv=ALL)
+        assert result.visits == reference.root.visits
+        assert result.nodes == reference.nodes
+        for line in result.lines:
+            child = reference.root.children.get(line.move)
+            assert line.visits == (child.visits if child else 0)
+        went_on += 1
+    assert went_on >= 5
+
+
+def test_nothing_is_known_after_moves_that_were_not_tried() -> None:
+    game = quiet_game()
+    search = Search([game], hashed, settings=ONE_LEAF)
+    assert not search.advance([])  # not even the root
+    search.run(visits=20)
+    before = search.result(multipv=ALL)
+    untried = next(line.move for line in before.lines if not line.visits)
+    assert not search.advance([untried])
+    once = next(line for line in before.lines if line.visits == 1)
+    reply = after(game, once.move).legal_moves()[0]
+    assert not search.advance([once.move, reply])
+    assert search.result(multipv=ALL) == before
+    assert search.advance([])
+    assert search.result(multipv=ALL) == before
+    with pytest.raises(IndexError, match="index is 1"):
+        search.advance([], 1)
+    with pytest.raises(TypeError, match="Moves"):
+        search.advance(["7g7f"])  # type: ignore[list-item]
+
+
+def test_a_win_that_was_proven_stays_one_and_a_new_one_is_seen() -> None:
+    for sfen, move in zip(MATES_IN_THREE, FIRST_MOVES, strict=False):
+        game = ShogiGame(sfen)
+        search = Search([game], uniform, settings=ONE_LEAF)
+        search.run(visits=3000)
+        best = search.result().lines[0]
+        assert (str(best.move), best.mate) == (move, 3)
+        if search.advance(best.pv[:2]):
+            assert search.result().lines[0].mate == 1

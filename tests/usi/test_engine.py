@@ -199,6 +199,19 @@ def test_nodes_are_visits_and_the_option_bounds_them(engine: Conversation) -> No
     assert fields(engine.ask("go byoyomi 60000", "bestmove")[-2])["nodes"] == "40"
 
 
+def test_a_search_goes_on_with_the_tree_of_the_last_one(engine: Conversation) -> None:
+    """After the expected reply the first report already has the visits that the tree had there."""
+    engine.say("usinewgame", "position startpos")
+    *_, last, best = engine.ask("go nodes 3000", "bestmove")
+    mine, reply = fields(last)["pv"].split()[:2]
+    assert best.split()[1] == mine
+    engine.say(f"position startpos moves {mine} {reply}")
+    kept = int(fields(engine.ask("go nodes 2", "bestmove")[-2])["nodes"])
+    assert 2 < kept < 3000
+    engine.say(f"position startpos moves {mine} {reply}")
+    assert fields(engine.ask("go nodes 2", "bestmove")[-2])["nodes"] == "2"  # the same again begins anew
+
+
 def test_depth_ends_when_the_line_of_play_is_so_long(engine: Conversation) -> None:
     info = fields(engine.ask("go depth 3", "bestmove")[-2])
     assert 3 <= len(info["pv"].split()) == int(info["depth"]) <= int(info["seldepth"])
