@@ -182,6 +182,7 @@ class SelfPlaySearch:
         games: int,
         *,
         share: float,
+        temperature: float,
         simulations: int,
         candidates: int,
         c_visit: float,

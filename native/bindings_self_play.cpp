@@ -15,11 +15,14 @@ public:
 using Use = SharedSearch::Use;
 using UseGames = SharedGames::Use;
 
-void init_search(SharedSearch* self, int games, double share, int simulations, int candidates, double c_visit, double c_scale,
+void init_search(SharedSearch* self, int games, double share, double temperature, int simulations, int candidates, double c_visit, double c_scale,
                  double c_puct, double fpu, int threads) {
     SelfPlaySearchSettings settings;
     if (!(share >= 0 && share <= 1)) raise_value_error("share is " + std::to_string(share) + ", expected 0 to 1");
     settings.share = share;
+    if (!(temperature > 0 && temperature <= 1e6))
+        raise_value_error("temperature is " + std::to_string(temperature) + ", expected more than 0, at most 1000000");
+    settings.temperature = temperature;
     settings.simulations = checked("simulations", simulations, 1, MAX_TREE_NODES - 1);
     settings.candidates = checked("candidates", candidates, 1, MAX_LEGAL_MOVES);
     settings.c_visit = checked_weight("c_visit", c_visit);
@@ -87,7 +90,7 @@ void decide(SharedSearch& self, SharedGames& games, nb::handle actions, nb::hand
 
 void bind_self_play(nb::module_& m) {
     nb::class_<SharedSearch>(m, "SelfPlaySearch", "Searches in many games; use it through keisei.search.self_play_search.")
-        .def("__init__", &init_search, "games"_a, nb::kw_only(), "share"_a, "simulations"_a, "candidates"_a, "c_visit"_a,
+        .def("__init__", &init_search, "games"_a, nb::kw_only(), "share"_a, "temperature"_a, "simulations"_a, "candidates"_a, "c_visit"_a,
              "c_scale"_a, "c_puct"_a, "fpu"_a, "threads"_a)
         .def("_begin", &begin, "games"_a)
         .def("_select", &select, "planes"_a, "offsets"_a, "actions"_a)

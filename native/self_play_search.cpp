@@ -68,7 +68,7 @@ void SelfPlaySearch::decide(const VectorGames& games, const Decisions& out) {
                 gains[k++] = gain.gain;
             }
         } else {
-            found.move = tree.sampled(slot.chance);
+            found.move = tree.sampled(slot.chance, settings_.temperature);
             found.value = double(tree.own_value());
         }
         out.surprise[i] = float(found.surprise);

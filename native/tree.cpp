@@ -248,14 +248,21 @@ Tree::Edge& Tree::choose_at_root() const {
     return best ? *best : *any;
 }
 
-int Tree::sampled(double share) const {
+int Tree::sampled(double share, double temperature) const {
     const Node& root = nodes_[ROOT];
+    const Edge* edges = begin_edges(root);
+    float most = 0;
+    for (int i = 0; i < root.edge_count; ++i) most = std::max(most, edges[i].prior);
+    const auto weight = [&](int i) {
+        // Divided by the largest, so that not all of them can underflow.
+        return temperature == 1 ? double(edges[i].prior) : std::pow(double(edges[i].prior) / double(most), 1 / temperature);
+    };
     double total = 0, sum = 0;
-    for (int i = 0; i < root.edge_count; ++i) total += double(prior(i));
+    for (int i = 0; i < root.edge_count; ++i) total += weight(i);
     int last = 0;
     for (int i = 0; i < root.edge_count; ++i) {
-        if (prior(i) == 0) continue;
-        sum += double(prior(i));
+        if (edges[i].prior == 0) continue;
+        sum += weight(i);
         last = i;
         if (sum > share * total) break;
     }

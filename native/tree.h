@@ -88,8 +88,8 @@ public:
     const Move& move(int i) const { return (begin_edges(nodes_[ROOT]) + i)->move; }
     float prior(int i) const { return (begin_edges(nodes_[ROOT]) + i)->prior; }
     float own_value() const { return nodes_[ROOT].own_value; }
-    // The move that a cumulative sum of the priors reaches at this share of their total.
-    int sampled(double share) const;
+    // The move that a cumulative sum of the priors, to the power 1 / temperature, reaches at this share of their total.
+    int sampled(double share, double temperature) const;
     Decision decision() const;
 
     // The network's answer for a position: priors in the order of its legal moves, and its value.

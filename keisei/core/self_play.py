@@ -223,6 +223,7 @@ def search_settings(config: AppConfig) -> SelfPlaySettings:
     search = config.training.search
     return SelfPlaySettings(
         share=search.share,
+        temperature=search.temperature,
         simulations=search.simulations,
         candidates=search.candidates,
         c_visit=search.c_visit,

@@ -29,12 +29,14 @@ from keisei.shogi.vector import VectorGames
 class SelfPlaySettings:
     """Settings of the search.
 
-    share: of the moves that are searched. simulations: of a search, after the evaluation of its root.
-    candidates: moves that it begins with. c_visit, c_scale: a difference d in value is worth
-    d · (c_visit + most visits) · c_scale in logits. c_puct, fpu: as in SearchSettings, below the root.
+    share: of the moves that are searched. temperature: of the others; below 1, likelier moves are sampled.
+    simulations: of a search, after the evaluation of its root. candidates: moves that it begins with.
+    c_visit, c_scale: a difference d in value is worth d · (c_visit + most visits) · c_scale in logits.
+    c_puct, fpu: as in SearchSettings, below the root.
     """
 
     share: float = 0.4
+    temperature: float = 1.0
     simulations: int = 16
     candidates: int = 8
     c_visit: float = 50.0
@@ -77,6 +79,7 @@ class SelfPlaySearch(_native.SelfPlaySearch):
         super().__init__(
             games,
             share=settings.share,
+            temperature=settings.temperature,
             simulations=settings.simulations,
             candidates=settings.candidates,
             c_visit=settings.c_visit,

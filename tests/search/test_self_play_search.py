@@ -179,6 +179,20 @@ def test_without_a_search_the_policy_is_sampled_by_the_same_number_as_ever() -> 
     assert sampled > 30
 
 
+def test_a_temperature_sharpens_or_blurs_the_choice() -> None:
+    start = ShogiGame()
+    positions = Positions.of_games([start])
+    priors = hashed(positions)[0].astype(np.float64)
+    for temperature in (0.5, 3.0):
+        games = VectorGames(3000, seed=SEED)
+        found = decided(games, SelfPlaySettings(share=0.0, temperature=temperature))
+        powers = priors ** (1 / temperature)
+        expected = dict(zip(positions.actions.tolist(), powers / powers.sum(), strict=True))
+        for action, probability in expected.items():
+            deviation = math.sqrt(probability * (1 - probability) / 3000)
+            assert abs(float((found.actions == action).mean()) - probability) < 5 * deviation + 1e-9
+
+
 def test_the_share_of_searched_moves_is_what_was_asked_for() -> None:
     games = middle_games(600, plies=20)
     found = decided(games, SelfPlaySettings(share=0.3, simulations=2, candidates=2), uniform)
@@ -237,6 +251,7 @@ def test_the_network_is_asked_once_about_a_position_and_again_after_forgetting()
     [
         ({"share": 1.5}, "share is 1.5"),
         ({"share": math.nan}, "share is nan"),
+        ({"temperature": 0.0}, "temperature is 0"),
         ({"simulations": 0}, "simulations is 0, expected 1"),
         ({"candidates": 0}, "candidates is 0, expected 1"),
         ({"c_scale": -1.0}, "c_scale is -1"),
