@@ -14,7 +14,7 @@ import vectorizers
 from contest import Contender, Contest, TakeTurn, Turn, measured
 from settings import Peers, Scale, config_of
 
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.agents import agent_of
 from keisei.core.self_play import SelfPlay
 from keisei.training.parallel import ParallelManager
 
@@ -36,7 +36,7 @@ def contests(scale: Scale, peers: Peers) -> list[Contest]:
 
 def _serial(scale: Scale, games: int, threads: int, _stack: ExitStack) -> TakeTurn:
     config = config_of(scale)
-    agent = PPOAgent(config)
+    agent = agent_of(config)
     self_play = SelfPlay.begin(config.env, games=games, seed=1)
     moves = scale.of(512 if games == 1 else 64, least=8)
 
@@ -51,7 +51,7 @@ def _serial(scale: Scale, games: int, threads: int, _stack: ExitStack) -> TakeTu
 def open_workers(scale: Scale, workers: int, stack: ExitStack) -> TakeTurn:
     """Open a contender that collects in workers, 64 games in each; the weights are sent every time."""
     config = config_of(scale, games=64 * workers, workers=workers)
-    agent = PPOAgent(config)
+    agent = agent_of(config)
     manager = stack.enter_context(ParallelManager(config, agent))
     moves = config.training.steps_per_epoch * workers
 

@@ -150,11 +150,11 @@ def collect(name: str, scale: Scale) -> None:
 def _keisei(scale: Scale, stack: ExitStack) -> Iterator[str]:
     from settings import config_of
 
-    from keisei.core.ppo_agent import PPOAgent
+    from keisei.core.agents import agent_of
     from keisei.training.parallel import ParallelManager
 
     config = config_of(scale, games=64, workers=scale.workers)
-    manager = stack.enter_context(ParallelManager(config, PPOAgent(config)))
+    manager = stack.enter_context(ParallelManager(config, agent_of(config)))
     while True:
         manager.collect_experiences(config.training.steps_per_epoch)
         account = manager.account()

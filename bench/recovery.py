@@ -18,7 +18,7 @@ import numpy as np
 from contest import Contender, Contest, Stopwatch, TakeTurn, Turn
 from settings import Peers, Scale, config_of
 
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.agents import agent_of
 from keisei.core.segment import Segment
 from keisei.training.parallel import ParallelManager
 
@@ -42,7 +42,7 @@ def _collect(scale: Scale, kill: bool) -> tuple[Turn, list[Segment]]:
     """Collect twice; in the second collection a worker is killed when a quarter of the moves are played."""
     config = config_of(scale, workers=scale.workers)
     moves = config.training.steps_per_epoch
-    with ParallelManager(config, PPOAgent(config), notice=lambda _: None) as manager:
+    with ParallelManager(config, agent_of(config), notice=lambda _: None) as manager:
         manager.collect_experiences(moves)
         killed: list[int] = []
         quarter = manager.account().generated + moves // 4

@@ -17,7 +17,7 @@ import numpy as np
 from contest import Contender, Contest, Stopwatch, TakeTurn, Turn
 from settings import Peers, Scale, config_of
 
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.agents import agent_of
 from keisei.core.segment import SegmentShape
 from keisei.shogi.encoding import ACTIONS, PLANES
 from keisei.training.parallel import ParallelManager
@@ -42,7 +42,7 @@ def contests(scale: Scale, _peers: Peers) -> list[Contest]:
 def _workers(scale: Scale, shared: bool, stack: ExitStack) -> TakeTurn:
     workers = scale.workers
     config = config_of(scale, games=64 * workers, workers=workers, shared_memory=shared)
-    agent = PPOAgent(config)
+    agent = agent_of(config)
     manager = stack.enter_context(ParallelManager(config, agent))
     moves = config.training.steps_per_epoch
     shape = SegmentShape(moves // (64 * workers), 64)

@@ -6,8 +6,8 @@ transport and accounting.
 
 import argparse
 
+from keisei.core.agents import agent_of
 from keisei.core.experience_buffer import ExperienceBuffer
-from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
 from keisei.utils import load_config
 
@@ -32,7 +32,7 @@ def main() -> None:
         ],
     )
     training = config.training
-    agent = PPOAgent(config)
+    agent = agent_of(config)
 
     with ParallelManager(config, agent) as manager:
         for update in range(arguments.updates):

@@ -35,9 +35,9 @@ import torch
 
 from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
+from keisei.core.agents import agent_of
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.numerics import Numerics
-from keisei.core.ppo_agent import PPOAgent
 from keisei.core.segment import Segment
 from keisei.shogi import Color, ShogiGame
 from keisei.shogi.encoding import legal_actions, move_of, turns, unpack_sfens
@@ -448,7 +448,7 @@ class Soak:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
         self.config = make_config(options.workers, options.lag, options.patience)
-        self.agent = PPOAgent(self.config, "cpu")
+        self.agent = agent_of(self.config, "cpu")
         self.agent.optimizer.zero_grad()  # creates it, which takes seconds and memory, before measuring
         self.schedule = make_schedule(
             options.seed, options.duration, options.workers, options.faults_per_minute

@@ -29,6 +29,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=0)]
 Schedule = Literal["constant", "linear", "cosine"]
+Algorithm = Literal["ppo", "search"]
 Opponent = Literal[
     "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
 ]
@@ -184,7 +185,7 @@ class SearchConfig(Room):
 class TrainingConfig(Room):
     """Collecting and learning: PPO, with the paper's names."""
 
-    algorithm: Literal["ppo", "search"] = Field(
+    algorithm: Algorithm = Field(
         "ppo", description="learn from the outcomes of moves, or from small searches at some of them"
     )
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from keisei.config.schema import AppConfig
+from keisei.config.schema import Algorithm, AppConfig
 from keisei.core.evaluator import threads_of_torch
 from keisei.core.exchange import Alone, Exchange
 from keisei.core.experience_buffer import ExperienceBuffer, Minibatch
@@ -45,9 +45,12 @@ class NotFiniteError(ArithmeticError):
 class LearningAgent(NetworkPolicy, ABC):
     """A policy that learns; pass `network` and `decode` only for games other than shogi.
 
-    alone: the exchange in which it computes all shares. version: the number of updates. skipped_in_a_row:
-    how many of the latest gradient steps were not finite and so were skipped.
+    algorithm: of its config, whatever was given. alone: the exchange in which it computes all shares.
+    version: the number of updates. skipped_in_a_row: how many of the latest gradient steps were not finite
+    and so were skipped.
     """
+
+    algorithm: Algorithm
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class LearningAgent(NetworkPolicy, ABC):
         numerics: Numerics | None = None,
         clock: PhaseClock | None = None,
     ) -> None:
+        training = config.training.model_copy(update={"algorithm": self.algorithm})
+        config = config.model_copy(update={"training": training})
         super().__init__(config, device, network=network, numerics=numerics, clock=clock)
         self._flat = FlatWeights(self.network)
         self._decode = decode
@@ -166,7 +171,7 @@ class LearningAgent(NetworkPolicy, ABC):
             with self.clock("update"):
                 self._flat.weights.grad = total[: len(self._flat)]
                 grad_norm = float(nn.utils.clip_grad_norm_(self._flat.weights, training.max_grad_norm))
-                parts = LOSS_PARTS[training.algorithm]
+                parts = LOSS_PARTS[self.algorithm]
                 values = dict(zip(parts, total[-PARTS:].tolist(), strict=True))
                 values["loss/total"] = (
                     values["loss/policy"]

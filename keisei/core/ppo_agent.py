@@ -20,6 +20,8 @@ from keisei.shogi.positions import Positions
 class PPOAgent(LearningAgent):
     """An agent that learns by PPO, from each buffer in ppo_epochs passes."""
 
+    algorithm = "ppo"
+
     def _minibatches(self, buffer: ExperienceBuffer) -> Iterator[Minibatch]:
         training = self.config.training
         for epoch in range(training.ppo_epochs):

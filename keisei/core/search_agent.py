@@ -26,6 +26,7 @@ _WINDOW = "window"  # the group of its tensors
 class SearchAgent(LearningAgent):
     """An agent that learns from searched moves; window: the moves that it learns from."""
 
+    algorithm = "search"
     window: ReplayWindow | None = None
 
     def _minibatches(self, buffer: ExperienceBuffer) -> Iterator[Minibatch]:

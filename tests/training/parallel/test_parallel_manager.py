@@ -386,6 +386,11 @@ def test_zero_workers_assigned_after_loading_are_refused() -> None:
         ParallelManager(config, new_agent(small_config()))
 
 
+def test_an_agent_of_another_algorithm_is_refused() -> None:
+    with pytest.raises(ValueError, match="the config's algorithm is search, the agent's ppo"):
+        ParallelManager(small_config(searches=True), new_agent(small_config()))
+
+
 def test_games_of_another_number_of_workers_are_refused() -> None:
     config = small_config(2)
     with pytest.raises(ValueError, match=r"^got games for 3 workers, expected 2$"):
