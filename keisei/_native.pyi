@@ -189,6 +189,7 @@ class SelfPlaySearch:
         c_scale: float,
         c_puct: float,
         fpu: float,
+        length_reward: float,
         threads: int,
     ) -> None: ...
     def __len__(self) -> int: ...
@@ -205,7 +206,6 @@ class SelfPlaySearch:
         tried: npt.NDArray[np.int16],
         gains: _Float,
     ) -> None: ...
-    def forget(self) -> None: ...
 
 def find_mate(
     game: Game, max_nodes: int, seconds: float | None, should_stop: Callable[[], object] | None = None

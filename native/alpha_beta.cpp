@@ -24,16 +24,6 @@ int gain(const Position& pos, Move m) {
     return won;
 }
 
-// The material advantage of the side to move, in pawns, hands included.
-int material_balance(const Position& pos) {
-    int balance[2] = {0, 0};
-    for (Color c : {BLACK, WHITE}) {
-        for_each(pos.pieces(c), [&](Square s) { balance[c] += PIECE_VALUES[type_of(pos.piece_on(s))]; });
-        for (int t = PAWN; t <= ROOK; ++t) balance[c] += PIECE_VALUES[t] * pos.hand(c).count(PieceType(t));
-    }
-    return balance[pos.side()] - balance[~pos.side()];
-}
-
 PieceType mover(const Position& pos, Move m) { return m.is_drop() ? m.dropped() : type_of(pos.piece_on(m.from())); }
 
 struct RatedMove {
@@ -200,6 +190,15 @@ Choice Search::choose(uint64_t seed) {
 }
 
 }  // namespace
+
+int material_balance(const Position& pos) {
+    int balance[2] = {0, 0};
+    for (Color c : {BLACK, WHITE}) {
+        for_each(pos.pieces(c), [&](Square s) { balance[c] += PIECE_VALUES[type_of(pos.piece_on(s))]; });
+        for (int t = PAWN; t <= ROOK; ++t) balance[c] += PIECE_VALUES[t] * pos.hand(c).count(PieceType(t));
+    }
+    return balance[pos.side()] - balance[~pos.side()];
+}
 
 Choice alpha_beta(const Game& game, SearchLimits limits, uint64_t seed, const std::function<bool()>& stop) {
     return std::make_unique<Search>(game, limits, stop)->choose(seed);  // too large for the stack of a thread

@@ -24,6 +24,9 @@ namespace keisei {
 // values are in keisei/core/material.py.
 constexpr int PIECE_VALUES[PIECE_TYPE_SLOTS] = {0, 1, 3, 4, 5, 6, 8, 10, 0, 7, 6, 6, 6, 0, 10, 12};
 
+// The material advantage of the side to move, in pawns, hands included.
+int material_balance(const Position& pos);
+
 constexpr int WIN_SCORE = 100'000;  // far above all the pieces together
 constexpr int MAX_SEARCH_DEPTH = 6;
 constexpr int MAX_QUIET_PLIES = 8;

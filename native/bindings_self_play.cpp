@@ -16,7 +16,7 @@ using Use = SharedSearch::Use;
 using UseGames = SharedGames::Use;
 
 void init_search(SharedSearch* self, int games, double share, double temperature, int simulations, int candidates, double c_visit, double c_scale,
-                 double c_puct, double fpu, int threads) {
+                 double c_puct, double fpu, double length_reward, int threads) {
     SelfPlaySearchSettings settings;
     if (!(share >= 0 && share <= 1)) raise_value_error("share is " + std::to_string(share) + ", expected 0 to 1");
     settings.share = share;
@@ -30,6 +30,9 @@ void init_search(SharedSearch* self, int games, double share, double temperature
     settings.tree.c_puct = checked_weight("c_puct", c_puct);
     settings.tree.fpu = checked_weight("fpu", fpu);
     settings.tree.max_nodes = MAX_TREE_NODES;
+    if (!(length_reward >= 0 && length_reward <= 1))
+        raise_value_error("length_reward is " + std::to_string(length_reward) + ", expected 0 to 1");
+    settings.tree.length_reward = length_reward;
     checked("games", games, 1, MAX_SLOTS);
     checked("threads", threads, 1);
     std::unique_ptr<SelfPlaySearch> search;
@@ -62,6 +65,7 @@ int select(SharedSearch& self, nb::handle planes, nb::handle offsets, nb::handle
 
 void expand(SharedSearch& self, nb::handle priors, nb::handle values) {
     const Use search(self);
+    if (!search->has_begun()) raise_value_error("no moves are being decided, expected begin() first");
     const LeafAnswers given(search->forest(), priors, values);
     std::optional<Error> error;
     self.change([&] { error = given.expand(search->forest()); });
@@ -91,14 +95,12 @@ void decide(SharedSearch& self, SharedGames& games, nb::handle actions, nb::hand
 void bind_self_play(nb::module_& m) {
     nb::class_<SharedSearch>(m, "SelfPlaySearch", "Searches in many games; use it through keisei.search.self_play_search.")
         .def("__init__", &init_search, "games"_a, nb::kw_only(), "share"_a, "temperature"_a, "simulations"_a, "candidates"_a, "c_visit"_a,
-             "c_scale"_a, "c_puct"_a, "fpu"_a, "threads"_a)
+             "c_scale"_a, "c_puct"_a, "fpu"_a, "length_reward"_a, "threads"_a)
         .def("_begin", &begin, "games"_a)
         .def("_select", &select, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand, "priors"_a, "values"_a)
         .def("_decide", &decide, "games"_a, "actions"_a, "log_probs"_a, "values"_a, "surprise"_a,
              "tried"_a, "gains"_a)
-        .def("forget", [](SharedSearch& self) { Use(self)->forget(); },
-             "Forget what the network said: it will have other weights.")
         .def("__len__", [](SharedSearch& self) { return Use(self)->games(); });
 }
 

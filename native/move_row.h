@@ -1,4 +1,4 @@
-// The legal moves of one position with their weights in a softmax. For move_choice and ppo_loss.
+// The legal moves of one position with their weights in a softmax. For move_choice and the losses.
 #pragma once
 
 #include <algorithm>

@@ -17,10 +17,6 @@ TreeSettings one_leaf(TreeSettings settings) {
 SelfPlaySearch::SelfPlaySearch(const SelfPlaySearchSettings& settings, int games, int threads)
     : settings_(settings), forest_(games, one_leaf(settings.tree), threads), slots_(size_t(games)) {}
 
-void SelfPlaySearch::forget() {
-    for (Slot& slot : slots_) slot.known.reset();
-}
-
 void SelfPlaySearch::begin(const VectorGames& games) {
     begun_ = true;
     forest_.renew([&](size_t i) {
@@ -31,10 +27,10 @@ void SelfPlaySearch::begin(const VectorGames& games) {
         KeyedRandom random(games.plan().seed, number, uint64_t(ply));
         slot.chance = random.uniform();
         slot.searched = random.uniform() < settings_.share;
-        HalvingPlan plan;
-        plan.visits = 1;
+        HalvingPlan plan{0, 1, settings_.c_visit, settings_.c_scale, {}};
         if (slot.searched) {
-            plan = {settings_.candidates, 1 + settings_.simulations, settings_.c_visit, settings_.c_scale, {}};
+            plan.candidates = settings_.candidates;
+            plan.visits = 1 + settings_.simulations;
             for (int move = 0; move < game.legal_moves().size; ++move)
                 plan.noise.push_back(float(-std::log(-std::log(random.uniform_inside()))));
         }

@@ -26,6 +26,7 @@ struct Decisions {
     float* gains = nullptr;      // what it would add to their logits
 };
 
+// For one set of the network's weights: what it said of a position is used again at the next move.
 class SelfPlaySearch {
 public:
     SelfPlaySearch(const SelfPlaySearchSettings& settings, int games, int threads);
@@ -33,9 +34,6 @@ public:
     const SelfPlaySearchSettings& settings() const { return settings_; }
     int games() const { return forest_.size(); }
     Forest& forest() { return forest_; }
-
-    // Forgets what the network said, which will have other weights.
-    void forget();
 
     // Begins to decide the next moves. The games must be the same ones as before, and as many as games().
     void begin(const VectorGames& games);

@@ -280,7 +280,6 @@ static float hyperbolic_tangent(float x, const TowerKernels& kernels) {
     return std::copysign((1 - exponential[0]) / (1 + exponential[0]), x);
 }
 
-// Leaves the means and maxima of the board, the hidden layer after normalisation and after ReLU, and 1 / its deviation.
 // The number of pieces in each plane. A plane of pieces in hand has the share of its kind on every square, and each of
 // the last four planes one number.
 static void count_pieces(const float* planes, float* counts) {
@@ -297,6 +296,7 @@ static void count_pieces(const float* planes, float* counts) {
     }
 }
 
+// Leaves the means and maxima of the board, the hidden layer after normalisation and after ReLU, and 1 / its deviation.
 float Tower::value_of(const float* board, const float* planes, Workspace& work) const {
     const TowerKernels& k = *kernels_;
     const size_t wide = size_t(shape_.value_hidden);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "alpha_beta.h"
 #include "mate.h"
 
 namespace keisei {
@@ -86,6 +87,8 @@ void Tree::judge(Node& node) {
     const Color us = game_.position().side();
     if (const std::optional<Outcome> end = game_.outcome()) {
         node.result = !end->winner ? Verdict::DRAW : *end->winner == us ? Verdict::WIN : Verdict::LOSS;
+        if (end->reason == Reason::MAXIMUM_LENGTH && settings_.length_reward > 0)
+            node.own_value = float(settings_.length_reward * std::tanh(material_balance(game_.position()) / 10.0));
         return;
     }
     if (game_.can_declare()) {
@@ -124,7 +127,7 @@ bool Tree::simulate() {
     while (true) {
         if (nodes_[at].result != Verdict::OPEN) {
             const Verdict result = nodes_[at].result;
-            back_up(at, result == Verdict::DRAW ? 0 : value_of(result == Verdict::WIN));
+            back_up(at, result == Verdict::DRAW ? double(nodes_[at].own_value) : value_of(result == Verdict::WIN));
             done = true;
             break;
         }
@@ -294,7 +297,7 @@ Decision Tree::decision() const {
     for (int i = 0; i < root.edge_count; ++i) {
         if (!is_tried(edges[i])) continue;
         const float gain = float(scale * (child_value(edges[i]) - mixed));
-        found.gains.push_back({i, i == best && won() ? MOST_GAIN : std::clamp(gain, -MOST_GAIN, MOST_GAIN)});
+        found.gains.push_back({i, mate_of(edges[i]) > 0 ? MOST_GAIN : std::clamp(gain, -MOST_GAIN, MOST_GAIN)});
     }
     if (root.visits) {
         double total = 0, weighted = 0, tried = 0;
@@ -363,11 +366,12 @@ void Tree::graft(const Tree& other, uint32_t root) {
                 node.result = Verdict::WIN;
                 node.plies = nodes_[ROOT].plies;
             }
-        } else {
+        } else if (old.edge_count) {
             node.edges = edges_.allocate(old.edge_count);
             std::copy(other.begin_edges(old), other.end_edges(old), edges_.at(node.edges));
         }
         nodes_[to] = node;
+        if (!node.edge_count) continue;
         const Edge* old_edge = other.begin_edges(old);
         for (Edge* edge = edges_.at(node.edges); old_edge != other.end_edges(old); ++old_edge, ++edge) {
             edge->prior = old_edge->prior;

@@ -18,6 +18,8 @@ struct TreeSettings {
     double fpu = 0.25;     // an untried move has its position's value minus fpu * sqrt(sum of the tried moves' priors)
     int leaves = 8;        // handed out per tree at once
     int max_nodes = 500'000;
+    // A game of maximum length is worth this times tanh(lead in pawns / 10), as in training; 0 makes it a draw.
+    double length_reward = 0;
 };
 
 // Sequential halving at the root (Danihelka et al., "Policy improvement by planning with Gumbel", 2022): a few moves are
@@ -115,7 +117,7 @@ private:
         uint16_t plies = 0;    // to the proven end
         Verdict result = Verdict::OPEN;
         State state = State::NEW;
-        float own_value = 0;  // by its own evaluation
+        float own_value = 0;  // by its own evaluation, or by the end of the game if that is no win
     };
     static_assert(sizeof(Node) == 32);
 

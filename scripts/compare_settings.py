@@ -25,6 +25,7 @@ run really took. The workers of a run would not be seen by the clock, so a run h
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -118,8 +119,16 @@ class Study:
 
     def check(self) -> None:
         """StudyError or ConfigError if something in it makes no sense."""
-        if not self.cpu_seconds > 0 or not self.variants or not self.seeds:
-            raise StudyError("expected cpu_seconds above 0, and at least one variant and seed")
+        lists = isinstance(self.variants, dict) and all(isinstance(v, list) for v in self.variants.values())
+        if not lists or not isinstance(self.settings, list) or not isinstance(self.seeds, list):
+            raise StudyError("expected a list of settings for each variant and for all, and one of seeds")
+        if not isinstance(self.cpu_seconds, int | float) or not self.cpu_seconds > 0:
+            raise StudyError(f"cpu_seconds is {self.cpu_seconds!r}, expected a number above 0")
+        if not self.variants or not self.seeds:
+            raise StudyError("expected at least one variant and seed")
+        names = [run_name(*run) for run in self.runs()]
+        if len(set(names)) < len(names):
+            raise StudyError("variants or seeds have the same name")
         for variant in self.variants:
             if not variant.replace(" ", "").replace("-", "").replace("_", "").replace(".", "").isalnum():
                 raise StudyError(f"variant {variant!r}: expected letters, digits, spaces, dots and hyphens")
@@ -132,6 +141,10 @@ class Study:
     def overrides(self, variant: str) -> list[str]:
         """Return the settings of a variant."""
         return [*self.settings, *self.variants[variant], *ALONE]
+
+    def plan(self, variant: str) -> str:
+        """Return what determines a variant's runs, as a text to compare."""
+        return json.dumps([self.config, self.overrides(variant), self.cpu_seconds])
 
     def runs(self) -> Iterator[tuple[str, int]]:
         """Yield every variant with every seed."""
@@ -152,6 +165,11 @@ class Workshop:
 
     def train(self) -> None:
         """Train what is not finished, `jobs` at a time."""
+        for variant in self.study.variants:
+            before = self._known("plans").get(variant)
+            if before not in (None, self.study.plan(variant)):
+                raise StudyError(f"{self.out} has runs of {variant!r} with other settings: take another one")
+            self._note("plans", variant, self.study.plan(variant))
         with ThreadPoolExecutor(self._jobs) as pool:
             list(pool.map(self._moves_of, self.study.variants))
             list(pool.map(lambda run: self._train(*run), self.study.runs()))
@@ -164,8 +182,12 @@ class Workshop:
             moves = (pilot, 3 * pilot)
             spent = []
             for total in moves:
-                name = f"pilot {variant} {total}"
-                spent.append(self._process(name, variant, 1, total, "run.checkpoint_every=0"))
+                name = run_name(f"pilot {variant} {total}", 1)
+                if name not in self._known("pilots"):
+                    shutil.rmtree(self.run_path(name), ignore_errors=True)
+                    self._forget_time(name)
+                    self._note("pilots", name, self._process(name, variant, 1, total))
+                spent.append(self._known("pilots")[name])
             # The difference: without what a process needs to start.
             rate = (moves[1] - moves[0]) / max(spent[1] - spent[0], 0.1)
             self._note("moves", variant, round(rate * self.study.cpu_seconds))
@@ -187,11 +209,12 @@ class Workshop:
     def _process(self, name: str, variant: str, seed: int, total: int, *overrides: str) -> float:
         """Train, or go on training, and return the CPU-seconds of all its processes so far."""
         program = "from keisei.cli import main; main()"
-        if (self.run_path(name) / "checkpoints").is_dir() and checkpoint_steps(
-            self.run_path(name) / "checkpoints"
-        ):
+        checkpoints = self.run_path(name) / "checkpoints"
+        if checkpoints.is_dir() and checkpoint_steps(checkpoints):
             what = ["--resume", str(self.run_path(name))]
         else:
+            shutil.rmtree(self.run_path(name), ignore_errors=True)  # it has nothing to go on with
+            self._forget_time(name)
             what = ["--config", self.study.config, *self.study.overrides(variant), *overrides]
             what += [f"run.seed={seed}", f"training.total_timesteps={total}"]
             what += [f"run.directory={self.out / 'runs'}", f"run.name={name}"]
@@ -310,7 +333,10 @@ class Workshop:
         found: dict[str, Any] = known.get(what, {})
         return found
 
-    def _note(self, what: str, name: str, value: float) -> None:
+    def _forget_time(self, name: str) -> None:
+        self._note("unfinished", name, 0.0)
+
+    def _note(self, what: str, name: str, value: float | str) -> None:
         path = self.out / "known.json"
         with self._writing:
             known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

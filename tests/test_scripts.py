@@ -77,7 +77,8 @@ def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path)
     known = json.loads((tmp_path / "out" / "known.json").read_text())
     assert set(known["seconds"]) == {"plain-seed3", "with_search-seed3"}
     assert all(seconds > 0.5 for seconds in known["seconds"].values())
-    assert known["moves"]["plain"] > known["moves"]["with search"] > 100
+    assert set(known["moves"]) == {"plain", "with search"}
+    assert min(known["moves"].values()) > 100
     config = yaml.safe_load((tmp_path / "out" / "runs" / "with_search-seed3" / "config.yaml").read_text())
     assert (config["training"]["algorithm"], config["run"]["seed"]) == ("search", 3)
     assert (tmp_path / "out" / "curve.png").stat().st_size > 5_000
@@ -85,6 +86,10 @@ def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path)
     assert again.returncode == 0, again.stderr
     assert "CPU-seconds\n" not in again.stdout.replace("CPU-seconds |", "")  # nothing was trained
     assert json.loads((tmp_path / "out" / "known.json").read_text()) == known
+    (tmp_path / "study.yaml").write_text(STUDY.replace("simulations=2", "simulations=3"))
+    other = run(*command, cwd=tmp_path)
+    assert other.returncode == 2
+    assert "has runs of 'with search' with other settings: take another one" in other.stderr
 
 
 def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
@@ -95,6 +100,10 @@ def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
         ("games=8", "games=0", "training.games"),
         ("with search", "a/b", "variant 'a/b': expected letters"),
         ("seeds: [3]", "seeds: []", "at least one variant and seed"),
+        ("seeds: [3]", "seeds: 3", "expected a list of settings for each variant"),
+        ("seeds: [3]", "seeds: [3, 3]", "have the same name"),
+        ("  plain: []", "  plain:", "expected a list of settings for each variant"),
+        ("cpu_seconds: 0.5", "cpu_seconds: soon", "cpu_seconds is 'soon', expected a number above 0"),
     ):
         (tmp_path / "study.yaml").write_text(STUDY.replace(old, new))
         done = run(script, "study.yaml", "--out", "out", cwd=tmp_path)

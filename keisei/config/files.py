@@ -32,7 +32,6 @@ UNSAFE_TO_CHANGE = frozenset(
         "model",
         "run.seed",
         "training.games",
-        "training.search.candidates",
     }
 )
 

@@ -183,7 +183,7 @@ class SearchConfig(Room):
 
 
 class TrainingConfig(Room):
-    """Collecting and learning: PPO, with the paper's names."""
+    """Collecting and learning; with the names of the PPO paper."""
 
     algorithm: Algorithm = Field(
         "ppo", description="learn from the outcomes of moves, or from small searches at some of them"
@@ -224,6 +224,11 @@ class TrainingConfig(Room):
     search: SearchConfig = Field(default_factory=SearchConfig)
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
     ranks: RanksConfig = Field(default_factory=RanksConfig)
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        for name in ("target_kl", "value_clip"):
+            if self.algorithm == "search" and getattr(self, name) is not None:
+                yield Contradiction((name, "algorithm"), f"{name} is for algorithm ppo, not for search")
 
 
 class EvaluationConfig(Room):

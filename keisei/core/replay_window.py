@@ -38,8 +38,9 @@ class ReplayWindow:
     def add(self, moves: Minibatch) -> None:
         """Add moves, the oldest first; the arrays of earlier moves stay as they are."""
         self.seen += len(moves)
-        parts = [moves] if self._moves is None else [self._moves, moves]
-        both = joined(parts)
+        if self._moves is None:
+            self._moves = moves.rows(slice(0, 0))
+        both = joined([self._moves, moves])  # a copy: whoever gave the moves may use their memory again
         self._set(both.rows(slice(max(0, len(both) - self._capacity), None)))
 
     def _set(self, moves: Minibatch) -> None:
@@ -73,9 +74,12 @@ class ReplayWindow:
 
     @classmethod
     def of_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], capacity: int, priority: Priority
+        cls, arrays: Mapping[str, npt.NDArray[Any]], capacity: int, priority: Priority, candidates: int
     ) -> "ReplayWindow":
-        """Return the window in what `arrays` returned; ValueError if something is missing."""
+        """Return the window in what `arrays` returned; ValueError if something is missing.
+
+        candidates: from now on; moves that a search has tried beyond that are left out.
+        """
         missing = {"seen", *Minibatch.__slots__} - set(arrays)
         if missing:
             raise ValueError(f"the replay window lacks {sorted(missing)}")
@@ -83,6 +87,19 @@ class ReplayWindow:
         moves = Minibatch(*(arrays[name] for name in Minibatch.__slots__))
         if len({len(getattr(moves, name)) for name in Minibatch.__slots__}) > 1:
             raise ValueError("the arrays of the replay window differ in length")
+        moves = replace(
+            moves,
+            tried=_widened(moves.tried, candidates, -1),
+            gains=_widened(moves.gains, candidates, 0),
+        )
         window._set(moves.rows(slice(max(0, len(moves) - capacity), None)))
         window.seen = int(arrays["seen"][0])
         return window
+
+
+def _widened(rows: npt.NDArray[Any], width: int, filling: float) -> npt.NDArray[Any]:
+    """Return rows [B, width] that begin like these."""
+    found = np.full((len(rows), width), filling, rows.dtype)
+    both = min(width, rows.shape[1])
+    found[:, :both] = rows[:, :both]
+    return found

@@ -86,4 +86,4 @@ class SearchAgent(LearningAgent):
         self.window = None
         if group:
             arrays = {name: tensor.numpy() for name, tensor in group.items()}
-            self.window = ReplayWindow.of_arrays(arrays, search.window, search.priority)
+            self.window = ReplayWindow.of_arrays(arrays, search.window, search.priority, search.candidates)

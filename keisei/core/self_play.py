@@ -13,11 +13,12 @@ import numpy as np
 
 from keisei.config.schema import AppConfig, EnvConfig
 from keisei.core.keyed_random import uniforms
-from keisei.core.policy import Policy
+from keisei.core.policy import Floats, Policy
 from keisei.core.segment import HasSegment, Segment, SegmentShape
 from keisei.search.self_play_search import Decided, SelfPlaySearch, SelfPlaySettings
 from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import plies
+from keisei.shogi.positions import Positions
 from keisei.shogi.vector import Batch, FinishedGame, VectorGames
 
 # A late start is at most this many plies before the end of one of this many recent decisive games. These
@@ -173,6 +174,8 @@ class SelfPlay:
             before_batch()
             with clock("inference"):
                 priors, values = policy.evaluate(positions)
+                if not (np.isfinite(values).all() and np.isfinite(priors).all()):
+                    priors, values = _no_idea(positions)  # the learner sees it by its loss
             with clock("sampling"):
                 search.expand(priors, values)
                 positions = search.select()
@@ -211,6 +214,12 @@ class SelfPlay:
         return restored
 
 
+def _no_idea(positions: Positions) -> tuple[Floats, Floats]:
+    """Return equal priors for all moves, and values of 0."""
+    counts = np.diff(positions.offsets)
+    return np.repeat(1 / counts, counts).astype(np.float32), np.zeros(len(positions), np.float32)
+
+
 def segment_shape(config: AppConfig, steps: int, streams: int) -> SegmentShape:
     """Return the shape of the segments that a config's rollouts have."""
     training = config.training
@@ -228,6 +237,7 @@ def search_settings(config: AppConfig) -> SelfPlaySettings:
         candidates=search.candidates,
         c_visit=search.c_visit,
         c_scale=search.c_scale,
+        length_reward=config.training.length_reward,
     )
 
 

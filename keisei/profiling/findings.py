@@ -34,11 +34,13 @@ PHASES = {
     ),
     "encode": (
         "advantages, and packed positions into planes and legal moves for learning",
-        "more threads (run.threads), fewer epochs (training.ppo_epochs)",
+        "more threads (run.threads), learn less often from a move (training.ppo_epochs, "
+        "training.search.reuse)",
     ),
     "update": (
         "forward, backward and optimiser",
-        "a smaller network (model.blocks, model.channels), fewer epochs (training.ppo_epochs), larger "
+        "a smaller network (model.blocks, model.channels), learn less often from a "
+        "move (training.ppo_epochs, training.search.reuse), larger "
         "minibatches (training.minibatch_size) on many cores, all cores (run.threads: 0), a faster format "
         "(keisei doctor), a GPU; --kernels shows which of torch's kernels take the time",
     ),

@@ -149,7 +149,10 @@ class Search:
         return self._trees.advance(index, moves)
 
     def result(self, index: int = 0, multipv: int = 1) -> SearchResult:
-        """Return the best moves of one game, at most `multipv`: proven wins, then the most visited."""
+        """Return the best moves of one game, at most `multipv`: proven wins, then the most visited.
+
+        With halving at the root, the move that it chose comes first.
+        """
         lines, visits, nodes = self._trees.result(index, multipv)
         return SearchResult(
             tuple(

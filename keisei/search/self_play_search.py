@@ -1,7 +1,6 @@
 """SelfPlaySearch: the next move of many games, by a small search in some of them.
 
     search = SelfPlaySearch(64, SelfPlaySettings(share=0.4))
-    search.forget()                                  # whenever the weights have changed
     search.begin(games)                              # a VectorGames
     while (positions := search.select()) is not None:
         search.expand(*policy.evaluate(positions))
@@ -32,7 +31,8 @@ class SelfPlaySettings:
     share: of the moves that are searched. temperature: of the others; below 1, likelier moves are sampled.
     simulations: of a search, after the evaluation of its root. candidates: moves that it begins with.
     c_visit, c_scale: a difference d in value is worth d · (c_visit + most visits) · c_scale in logits.
-    c_puct, fpu: as in SearchSettings, below the root.
+    c_puct, fpu: as in SearchSettings, below the root. length_reward: the worth of a game of maximum length to
+    a side that is far ahead, as training.length_reward says.
     """
 
     share: float = 0.4
@@ -43,6 +43,7 @@ class SelfPlaySettings:
     c_scale: float = 0.5
     c_puct: float = 1.5
     fpu: float = 0.25
+    length_reward: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +74,11 @@ class Decided:
 
 
 class SelfPlaySearch(_native.SelfPlaySearch):
-    """A search for `games` games; its trees are walked by `threads` threads, without the GIL."""
+    """A search for `games` games, for one set of weights: make a new one when they change.
+
+    What the network said of the move played is used again at the next move. The trees are walked by `threads`
+    threads, without the GIL.
+    """
 
     def __init__(self, games: int, settings: SelfPlaySettings, *, threads: int = 1) -> None:
         super().__init__(
@@ -86,6 +91,7 @@ class SelfPlaySearch(_native.SelfPlaySearch):
             c_scale=settings.c_scale,
             c_puct=settings.c_puct,
             fpu=settings.fpu,
+            length_reward=settings.length_reward,
             threads=threads,
         )
         self.settings = settings
@@ -94,7 +100,7 @@ class SelfPlaySearch(_native.SelfPlaySearch):
         self._actions = np.empty(games * MAX_LEGAL_ACTIONS, np.int32)
 
     def begin(self, games: VectorGames) -> None:
-        """Begin to decide the next moves; until `forget`, the network must stay the same."""
+        """Begin to decide the next moves."""
         self._begin(games)
 
     def select(self) -> Positions | None:

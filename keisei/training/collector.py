@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from keisei.config.schema import AppConfig
+from keisei.core.device import cores
 from keisei.core.exchange import Exchange
 from keisei.core.learning_agent import LearningAgent
 from keisei.core.self_play import Played, SavedGames, SelfPlay
@@ -85,7 +86,9 @@ class SerialCollector:
     ) -> list[Played]:
         """Play the same number of moves in every game, enough to reach the target."""
         steps = -(-target_steps // len(self._self_play))
-        return [self._self_play.rollout(self._agent, steps, before_step=before_wait)]
+        return [
+            self._self_play.rollout(self._agent, steps, before_step=before_wait, before_batch=before_wait)
+        ]
 
     def synchronize_models(self) -> bool:
         """Do nothing: the agent itself plays, always with its current weights."""
@@ -139,7 +142,9 @@ def make_collector(
     saved = new_games(config) if saved_games is None else saved_games
     if config.training.parallel.enabled:
         return ParallelManager(config, agent, games=saved, notice=notice, log=log)
-    return SerialCollector(SelfPlay.restore(saved[0], config.env), agent)
+    # A search walks a tree for each game; a move alone takes less time than to wake a thread.
+    threads = (config.run.threads or cores()) if config.training.algorithm == "search" else 1
+    return SerialCollector(SelfPlay.restore(saved[0], config.env, threads=threads), agent)
 
 
 def players(config: AppConfig) -> tuple[int, int]:

@@ -74,11 +74,12 @@ def _learning(config: AppConfig, agent: LearningAgent) -> str:
     buffer = ExperienceBuffer(gamma=training.gamma, gae_lambda=training.gae_lambda)
     buffer.add_batch(self_play.rollout(agent, -(-training.steps_per_epoch // training.games)).segment)
 
+    uses_of_a_move = training.search.reuse if training.algorithm == "search" else training.ppo_epochs
+
     def speed(exchange: Exchange) -> float:
         start = time.perf_counter()
-        found = agent.learn(buffer, exchange=exchange)
-        seconds = time.perf_counter() - start
-        return found["update/minibatches"] * training.minibatch_size / seconds
+        agent.learn(buffer, exchange=exchange)
+        return len(buffer) * uses_of_a_move / (time.perf_counter() - start)
 
     found = []
     for learners in sorted({2**n for n in range(1, cores().bit_length())} | {cores()} - {1}):

@@ -81,8 +81,8 @@ class Progress:
         return self.updates[-1].get(name, math.nan) if self.updates else math.nan
 
     def recorded(self, *names: str) -> str:
-        """Return the first of these metrics that the last update has, or the first of all."""
-        return next((name for name in names if not math.isnan(self.last(name))), names[0])
+        """Return which of these metrics the latest updates have, or the first; not every update has all."""
+        return next((name for update in reversed(self.updates) for name in names if name in update), names[0])
 
     def history(self, name: str) -> list[float]:
         """Return a metric over the last updates, oldest first, NaN where absent."""

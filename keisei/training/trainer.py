@@ -89,7 +89,7 @@ class Trainer:
         self.steps += len(buffer)
         return {**metrics, "schedule/material_reward": material_reward}
 
-    perform_ppo_update = perform_update
+    perform_ppo_update = perform_update  # its name when there was only PPO
 
     def material_reward(self) -> float:
         """Return the current reward for winning a pawn's worth of material."""

@@ -301,7 +301,7 @@ class Info:
 
     value: -1 to 1. mate: plies to a proven win, negative for a proven loss; None if neither is proven.
     hashfull: how full the tree is, in thousandths. multipv: its rank among several lines, None if only one
-    was requested.
+    was requested. kept: of the nodes, those of an earlier search.
     """
 
     depth: int
@@ -313,6 +313,7 @@ class Info:
     hashfull: int
     pv: Sequence[object]
     multipv: int | None = None
+    kept: int = 0
 
 
 def info_line(info: Info) -> str:
@@ -321,7 +322,9 @@ def info_line(info: Info) -> str:
     words = [f"info depth {info.depth} seldepth {info.seldepth}"]
     if info.multipv is not None:
         words.append(f"multipv {info.multipv}")
-    words.append(f"score {score} nodes {info.nodes} nps {round(info.nodes / max(info.seconds, 1e-3))}")
+    words.append(
+        f"score {score} nodes {info.nodes} nps {round((info.nodes - info.kept) / max(info.seconds, 1e-3))}"
+    )
     words.append(f"time {round(info.seconds * 1000)} hashfull {info.hashfull}")
     words.append(f"pv {' '.join(map(str, info.pv))}")
     return " ".join(words)

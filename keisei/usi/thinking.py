@@ -86,7 +86,7 @@ class Thinker:
         self._use_threads(options.threads)
         if options.policy:
             result = self._by_policy(game)
-            tell(_infos(result, options, control))
+            tell(_infos(result, options, control, kept=0))
         else:
             result = self._by_search(game, limits, options, control, tell)
         control.wait()
@@ -107,7 +107,7 @@ class Thinker:
         self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
     ) -> SearchResult:
         settings = SearchSettings(leaves=options.batch, max_nodes=max_nodes(options))
-        search = self._search_of(game, settings)
+        search, kept = self._search_of(game, settings)
         told_at, told_move, seen = 0.0, None, 0
         while True:
             search.run(visits=visit_limit(limits, options, control), seconds=_SLICE, should_stop=control.over)
@@ -117,26 +117,29 @@ class Thinker:
             seen = result.visits
             best, now = result.lines[0], time.monotonic()
             if over or now - told_at >= _TELL_EVERY or best.move != told_move:
-                tell(_infos(result, options, control))
+                tell(_infos(result, options, control, kept=kept))
                 told_at, told_move = now, best.move
             if over:
                 return result
 
-    def _search_of(self, game: ShogiGame, settings: SearchSettings) -> Search:
-        """Return a search of a game; it goes on with the last one's tree if moves were played since.
+    def _search_of(self, game: ShogiGame, settings: SearchSettings) -> tuple[Search, int]:
+        """Return a search of a game, and how many visits its root has already.
+
+        It goes on with the last one's tree if moves were played since.
 
         The same position again is searched anew.
         """
         kept, self._kept = self._kept, None
-        search = None
+        search, visits = None, 0
         if kept is not None and kept.settings == settings and kept.start == _start_of(game):
             before, now = kept.moves, game.history
             later = len(now) > len(before) and now[: len(before)] == before
             if later and kept.search.advance(now[len(before) :]):
                 search = kept.search
+                visits = search.result().visits
         search = search or Search([game], self._evaluate, settings=settings)
         self._kept = _Kept(search, settings, _start_of(game), game.history)
-        return search
+        return search, visits
 
     def _decision(self, result: SearchResult, options: Options) -> Decision:
         best = result.lines[0]
@@ -186,7 +189,7 @@ def _enough(result: SearchResult, seen: int, limits: Limits, options: Options, c
     )
 
 
-def _infos(result: SearchResult, options: Options, control: Control) -> list[Info]:
+def _infos(result: SearchResult, options: Options, control: Control, *, kept: int) -> list[Info]:
     lines = result.lines[: options.multipv]
     longest = max(len(line.pv) for line in result.lines)
     full = min(1000, 1000 * result.nodes // max_nodes(options))
@@ -198,6 +201,7 @@ def _infos(result: SearchResult, options: Options, control: Control) -> list[Inf
             mate=line.mate,
             nodes=result.visits,
             seconds=control.seconds,
+            kept=kept,
             hashfull=full,
             pv=line.pv,
             multipv=None if options.multipv == 1 else rank,

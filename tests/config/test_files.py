@@ -315,7 +315,6 @@ KEPT = {
     "env.declaration",
     "env.random_plies",
     "training.games",
-    "training.search.candidates",
     "run.seed",
     *(row.path for row in settings(AppConfig) if row.path.startswith("model.")),
 }

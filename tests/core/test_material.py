@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from keisei.core.material import material, material_gains
+from keisei.core.material import leads_at_length, material, material_gains
 from keisei.core.segment import Segment, SegmentShape
 from keisei.shogi import Color, ShogiGame
 from keisei.shogi.encoding import pack, pack_sfens
@@ -94,3 +94,17 @@ def test_the_move_that_ends_a_game_gains_nothing_and_streams_are_apart() -> None
     segment.after[1] = third  # White is to move now, so -26 would be White's loss
     segment.ended[1, 0] = True
     assert material_gains(segment).tolist() == [[0, 16], [0, 16]]
+
+
+def test_who_leads_where_a_game_reached_its_maximum_length() -> None:
+    """Black is a rook up; the games end by length, by repetition, by mate and not at all."""
+    ahead, behind = "4k4/9/9/9/9/9/9/9/4K3R b - 10", "4k4/9/9/9/9/9/9/9/4K3R w - 10"
+    segment = Segment.empty(SegmentShape(2, 4))
+    for t, sfen in enumerate((behind, ahead)):
+        segment.packed[t] = np.concatenate(
+            [pack_sfens([sfen], max_moves=limit) for limit in (10, 99, 10, 10)]
+        )
+    segment.ended[:] = [[True, True, True, False], [True, True, True, False]]
+    segment.rewards[:, 2] = 1
+    lead = np.tanh(np.float32(1.0))
+    assert leads_at_length(segment) == pytest.approx(np.array([[-lead, 0, 0, 0], [lead, 0, 0, 0]]))

@@ -8,6 +8,7 @@ from learning import SMALL, positions, shake
 from learning import one_thread as one_thread
 
 from keisei.config.schema import ModelConfig
+from keisei.core.material import material
 from keisei.core.models import ActorCriticResTower, model_factory
 from keisei.shogi import encoding
 
@@ -18,6 +19,7 @@ KINDS = pytest.mark.parametrize(
         {"se_ratio": 0.25},
         {"policy_head": "linear"},
         {"policy_head": "linear", "se_ratio": 1.0, "blocks": 2},
+        {"piece_values": "learned"},
     ],
 )
 
@@ -176,3 +178,14 @@ def test_a_config_that_was_spoilt_after_loading_is_refused_where_it_is_used(
     setattr(config, field, value)
     with pytest.raises(ValueError, match=message):
         model_factory(config)
+
+
+def test_textbook_piece_values_are_those_of_material() -> None:
+    """Without the head's own part, the value of a new network is the material's."""
+    network = network_of({"piece_values": "textbook"})
+    packed = positions(20)
+    with torch.no_grad():
+        network.value.out.weight.zero_()
+        values = network(torch.from_numpy(encoding.planes(packed)))[1].numpy()
+    assert values == pytest.approx(np.tanh(0.07 * material(packed)), abs=1e-5)
+    assert len(set(values.tolist())) > 5

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_search_loss import searched_moves
+from test_search_loss import CANDIDATES, searched_moves
 
 from keisei.core.experience_buffer import Minibatch
 from keisei.core.replay_window import SURPRISE_SHARE, ReplayWindow
@@ -83,15 +83,35 @@ def test_without_any_surprise_all_are_equal() -> None:
 def test_a_saved_window_goes_on_exactly() -> None:
     window = ReplayWindow(12, "policy")
     window.add(numbered(0, 9))
-    again = ReplayWindow.of_arrays(window.arrays(), 12, "policy")
+    again = ReplayWindow.of_arrays(window.arrays(), 12, "policy", CANDIDATES)
     for one in (window, again):
         one.add(numbered(9, 9))
     assert (again.seen, contents(again)) == (18, contents(window))
     draws = [one.sample(30, np.random.default_rng(3)) for one in (window, again)]
     for name in Minibatch.__slots__:
         assert np.array_equal(getattr(draws[0], name), getattr(draws[1], name)), name
-    smaller = ReplayWindow.of_arrays(window.arrays(), 5, "none")
+    smaller = ReplayWindow.of_arrays(window.arrays(), 5, "none", CANDIDATES)
     assert contents(smaller) == contents(window)[-5:]
+
+
+@pytest.mark.parametrize("candidates", [2, 7])
+def test_a_saved_window_goes_on_with_other_candidates(candidates: int) -> None:
+    window = ReplayWindow(12)
+    window.add(searched_moves(10))
+    before = window.arrays()
+    after = ReplayWindow.of_arrays(before, 12, "none", candidates).arrays()
+    assert after["tried"].shape == after["gains"].shape == (12, candidates)
+    both = min(candidates, CANDIDATES)
+    assert np.array_equal(after["tried"][:, :both], before["tried"][:, :both])
+    assert (after["tried"][:, both:] == -1).all()
+    assert not after["gains"][:, both:].any()
+
+
+def test_memory_of_moves_that_were_added_can_be_used_again() -> None:
+    moves, window = numbered(0, 4), ReplayWindow(10)
+    window.add(moves)
+    moves.actions[:] = 99
+    assert contents(window) == [0, 1, 2, 3]
 
 
 def test_what_is_not_a_window_is_refused() -> None:
@@ -101,6 +121,6 @@ def test_what_is_not_a_window_is_refused() -> None:
     window.add(numbered(0, 4))
     arrays = window.arrays()
     with pytest.raises(ValueError, match=r"lacks \['gains'"):
-        ReplayWindow.of_arrays({k: v for k, v in arrays.items() if k != "gains"}, 4, "none")
+        ReplayWindow.of_arrays({k: v for k, v in arrays.items() if k != "gains"}, 4, "none", 4)
     with pytest.raises(ValueError, match="differ in length"):
-        ReplayWindow.of_arrays({**arrays, "gains": arrays["gains"][:2]}, 4, "none")
+        ReplayWindow.of_arrays({**arrays, "gains": arrays["gains"][:2]}, 4, "none", 4)

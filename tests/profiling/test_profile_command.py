@@ -88,7 +88,7 @@ def test_functions_of_every_process_and_of_all_are_there_for_snakeviz(folder: Pa
         rows = stats[name].stats.items()  # type: ignore[attr-defined]
         return sum(row[1] for (_, _, found), row in rows if found == function)
 
-    assert calls("learner", "perform_ppo_update") == calls("merged", "perform_ppo_update") == 16
+    assert calls("learner", "perform_update") == calls("merged", "perform_update") == 16
     assert calls("learner", "rollout") == 0
     assert calls("merged", "rollout") == calls("worker_000", "rollout") + calls("worker_001", "rollout") == 32
     assert two.functions.keys() == {"learner", "workers together"}

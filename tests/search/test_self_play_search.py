@@ -211,7 +211,7 @@ def test_a_win_at_once_is_played_and_taught_without_an_evaluation() -> None:
     assert (found.values == 1).all()
     assert (found.log_probs == 0).all()
     assert (found.gains[:, 0] == 6).all()
-    assert (found.tried[:, 0] == found.actions).any()
+    assert ((found.tried == found.actions[:, None]) & (found.gains == 6)).any(1).all()
 
 
 def test_what_is_decided_does_not_depend_on_neighbours_or_threads() -> None:
@@ -226,7 +226,7 @@ def test_what_is_decided_does_not_depend_on_neighbours_or_threads() -> None:
         assert np.array_equal(getattr(together, name)[6:], getattr(alone, name)), name
 
 
-def test_the_network_is_asked_once_about_a_position_and_again_after_forgetting() -> None:
+def test_the_network_is_asked_once_about_a_position() -> None:
     """The evaluation of the played move is used at the next move: same results, fewer evaluations."""
     settings = SelfPlaySettings(share=1.0)
     results: list[list[npt.NDArray[np.int32]]] = []
@@ -236,7 +236,7 @@ def test_the_network_is_asked_once_about_a_position_and_again_after_forgetting()
         found, rows, moves = Decided.empty(8, 8), 0, []
         for _ in range(10):
             if forgets:
-                search.forget()
+                search = SelfPlaySearch(8, settings)
             rows += decide(search, games, hashed, found)
             moves.append(found.actions.copy())
             games.step(found.actions, batch)
@@ -266,6 +266,8 @@ def test_calls_in_the_wrong_order_or_of_other_games_are_refused() -> None:
     search, found = SelfPlaySearch(2, SelfPlaySettings()), Decided.empty(2, 8)
     with pytest.raises(ValueError, match="expected begin"):
         search.select()
+    with pytest.raises(ValueError, match="expected begin"):
+        search.expand(np.empty(0, np.float32), np.empty(0, np.float32))
     with pytest.raises(ValueError, match="3 games, expected 2"):
         search.begin(VectorGames(3, seed=1))
     games = VectorGames(2, seed=1)
@@ -277,3 +279,15 @@ def test_calls_in_the_wrong_order_or_of_other_games_are_refused() -> None:
     priors, values = hashed(positions)
     with pytest.raises(ValueError, match="values"):
         search.expand(priors, values + 3)
+
+
+@pytest.mark.parametrize(("turn", "sign"), [("b", 1), ("w", -1)])
+def test_a_game_of_maximum_length_is_worth_what_learning_says(turn: str, sign: int) -> None:
+    """Black is a rook up, and every move is the last: all simulations end there."""
+    start = f"4k4/9/9/9/9/9/9/9/4K3R {turn} - 30"
+    for reward in (0.0, 0.5):
+        games = VectorGames(2, seed=1, starts=[start], max_moves=30)
+        settings = SelfPlaySettings(share=1.0, simulations=8, candidates=4, length_reward=reward)
+        found = decided(games, settings, uniform)
+        expected = sign * reward * math.tanh(1.0)  # and 0 by the network, once in nine visits
+        assert found.values == pytest.approx(np.full(2, expected * 8 / 9), abs=1e-5)

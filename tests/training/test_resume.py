@@ -122,6 +122,29 @@ def test_a_run_that_searches_ends_as_if_undisturbed_too(tmp_path: Path) -> None:
     assert_same(last(the_run(folder)), last(expected))
 
 
+def test_a_run_can_change_its_algorithm_and_go_on(finished: Path, tmp_path: Path) -> None:
+    copy = copy_of(finished, tmp_path)
+    ends = {
+        "search": [*SEARCHING, "training.total_timesteps=6656"],
+        "search with more candidates": [
+            "training.search.candidates=6",
+            "training.search.reuse=0.05",  # some updates have no gradient step
+            "training.total_timesteps=7168",
+        ],
+        "ppo": ["training.algorithm=ppo", "training.total_timesteps=7680"],
+    }
+    for what, overrides in ends.items():
+        done = keisei("train", "--resume", "runs/copy", *overrides, cwd=tmp_path)
+        assert done.returncode == 0, (what, done.stderr)
+    recorded = metrics(copy)
+    assert [("search/kl" in line, "policy/approx_kl" in line) for line in recorded[-2:]] == [
+        (False, True)
+    ] * 2
+    by_search = [line for line in recorded if 6144 < line["step"] <= 7168]
+    assert [line["update/minibatches"] for line in by_search] == [8, 8, 0, 1]
+    assert all(("search/kl" in line) == (line["update/minibatches"] > 0) for line in by_search)
+
+
 def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
     assert process.stdout is not None
     for line in process.stdout:
@@ -244,7 +267,10 @@ def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
         first.join(10)
 
 
-def test_weights_that_are_not_finite_stop_the_run_with_a_dump(finished: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [[], SEARCHING], ids=["ppo", "search"])
+def test_weights_that_are_not_finite_stop_the_run_with_a_dump(
+    finished: Path, tmp_path: Path, settings: list[str]
+) -> None:
     copy = copy_of(finished, tmp_path)
     for path in (copy / "checkpoints").iterdir():
         if path.is_dir() and path.name != "step_000000000512":
@@ -252,7 +278,7 @@ def test_weights_that_are_not_finite_stop_the_run_with_a_dump(finished: Path, tm
     poisoned = load_checkpoint(copy / "checkpoints" / "step_000000000512")
     poisoned.tensors["weights"]["stem.weight"].fill_(float("nan"))
     save_checkpoint(copy / "checkpoints", poisoned)
-    done = keisei("train", "--resume", "runs/copy", cwd=tmp_path)
+    done = keisei("train", "--resume", "runs/copy", *settings, cwd=tmp_path)
     assert done.returncode == 1
     assert "not finite in 3 gradient steps in a row" in done.stderr
     assert (copy / "not_finite.npz").exists()

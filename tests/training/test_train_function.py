@@ -74,7 +74,7 @@ def test_an_unexpected_exception_is_in_the_log_and_raised(
     def fall_over(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(Trainer, "perform_ppo_update", fall_over)
+    monkeypatch.setattr(Trainer, "perform_update", fall_over)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         train(load_config("tiny", [*QUICK, f"run.directory={tmp_path}", "run.name=bug"]))
     log = (tmp_path / "bug" / "train.log").read_text(encoding="utf-8")

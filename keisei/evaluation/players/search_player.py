@@ -10,7 +10,9 @@ MANY_GAMES = SearchSettings(leaves=2)
 
 
 class SearchPlayer(Player):
-    """A player that searches all its games at once by PUCT: it plays a proven win, or the most visited move.
+    """A player that searches all its games at once: it plays a proven win, or the best move.
+
+    That is the most visited one or, with settings.candidates, the best of the most visited.
 
     identity: the evaluation's, such as a checkpoint's hash; limits and settings are appended to it.
     visits: per root. seconds: per answer, for all its games together. At least one of the two is required.

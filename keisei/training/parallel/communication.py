@@ -66,7 +66,7 @@ _KINDS = frozenset(Kind)
 class Word(IntEnum):
     """The int64 values that a worker updates in its page of shared memory as it works."""
 
-    BEATS = 0  # one for every move of its vector, and several per second while it waits
+    BEATS = 0  # one for every evaluation, and several per second while it waits
     STATE = 1  # an Activity
     STEPS = 2
     GAMES = 3

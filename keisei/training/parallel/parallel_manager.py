@@ -410,7 +410,7 @@ class ParallelManager:
             if self._orders.games[worker] is not begin:
                 raise _ResetError
 
-        collected = self_play.rollout(self.agent, steps, before_step=before_step)
+        collected = self_play.rollout(self.agent, steps, before_step=before_step, before_batch=before_step)
         self._statistics.serial_steps += len(collected.segment)
         return WorkerSegment(
             collected.segment,

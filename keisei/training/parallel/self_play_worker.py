@@ -67,7 +67,7 @@ class SelfPlayWorker:
         self._self_play: SelfPlay | None = None  # until the learner sends games
         self._tickets: deque[Ticket] = deque()
         self._paused = False
-        self._stepped_at = 0  # nanoseconds
+        self._stepped_at = self._heard_at = 0  # nanoseconds
 
     def run(self) -> None:
         """Play until the learner sends STOP."""
@@ -101,7 +101,7 @@ class SelfPlayWorker:
             self.policy,
             ticket.steps,
             before_step=self.before_step,
-            before_batch=self.beat,
+            before_batch=self.before_batch,
             memory=memory,
         )
         self._count_step()
@@ -133,9 +133,14 @@ class SelfPlayWorker:
                 self.end.write(Word.STATE, Activity.PLAYING)
         self._stepped_at = time.perf_counter_ns()
 
-    def beat(self) -> None:
-        """Give a sign of life."""
-        self.end.add(Word.BEATS, 1)
+    def before_batch(self) -> None:
+        """Give a sign of life before each evaluation of a search; now and then, handle messages."""
+        now = time.perf_counter_ns()
+        if now - self._heard_at > _BEAT_SECONDS * 1e9:
+            with self.policy.clock("transport"):
+                self._hear(0.0)
+        else:
+            self.end.add(Word.BEATS, 1)
 
     def _learn(self, task: LearnTask) -> None:
         """Leave a share's gradients in the step memory, unless the learner has gone on without them."""
@@ -176,7 +181,8 @@ class SelfPlayWorker:
 
     def _hear(self, timeout: float) -> None:
         """Give a sign of life and handle the learner's messages, waiting up to `timeout` seconds for one."""
-        self.beat()
+        self.end.add(Word.BEATS, 1)
+        self._heard_at = time.perf_counter_ns()
         games = None
         with self.policy.clock("wait"):
             messages = self.end.receive(timeout)
