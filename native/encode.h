@@ -9,6 +9,7 @@
 namespace keisei {
 
 constexpr int PLANES = 46;
+constexpr int PIECE_PLANES = 42;  // the first ones: pieces on the board and in hand
 constexpr int OBSERVATION_SIZE = PLANES * SQUARES;
 
 constexpr int HAND_TYPES = 7;  // P L N S G B R

@@ -8,7 +8,7 @@
 namespace keisei {
 
 struct SelfPlaySearchSettings {
-    double share = 0.4;   // of the moves that are searched
+    double share = 0.25;  // of the moves that are searched
     double temperature = 1;  // of the moves that are sampled
     int simulations = 16;  // after the root's own evaluation
     int candidates = 8;

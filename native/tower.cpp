@@ -92,7 +92,7 @@ void Tower::add_value_head() {
     value_beta_ = add(1, hidden, hidden);
     out_ = add(1, hidden, hidden);
     out_bias_ = add(1, 1, 1);
-    if (shape_.pieces) pieces_ = add(1, PLANES, PLANES);
+    if (shape_.pieces) pieces_ = add(1, PIECE_PLANES, PIECE_PLANES);
 }
 
 int Tower::logits() const { return shape_.linear_head ? ACTIONS : LABEL_PLANES * BOARD; }
@@ -280,19 +280,16 @@ static float hyperbolic_tangent(float x, const TowerKernels& kernels) {
     return std::copysign((1 - exponential[0]) / (1 + exponential[0]), x);
 }
 
-// The number of pieces in each plane. A plane of pieces in hand has the share of its kind on every square, and each of
-// the last four planes one number.
+// The number of pieces in each plane that has pieces. One of pieces in hand has the share of its kind on every square.
 static void count_pieces(const float* planes, float* counts) {
-    constexpr int ON_BOARD = 28, IN_HAND = 14;
+    constexpr int ON_BOARD = 28;
     constexpr float OF_A_KIND[] = {18, 4, 4, 4, 4, 2, 2};
-    for (int plane = 0; plane < PLANES; ++plane, planes += BOARD) {
+    for (int plane = 0; plane < PIECE_PLANES; ++plane, planes += BOARD) {
         float columns[9] = {}, sum = 0;
         for (int row = 0; row < 9; ++row)
             for (int column = 0; column < 9; ++column) columns[column] += planes[row * 9 + column];
         for (const float column : columns) sum += column;
-        if (plane >= ON_BOARD) sum /= BOARD;
-        if (plane >= ON_BOARD && plane < ON_BOARD + IN_HAND) sum *= OF_A_KIND[(plane - ON_BOARD) % 7];
-        counts[plane] = sum;
+        counts[plane] = plane < ON_BOARD ? sum : sum / BOARD * OF_A_KIND[(plane - ON_BOARD) % 7];
     }
 }
 
@@ -320,7 +317,7 @@ float Tower::value_of(const float* board, const float* planes, Workspace& work) 
     }
     if (shape_.pieces) {
         count_pieces(planes, work.pieces);
-        for (int i = 0; i < PLANES; ++i) out += work.pieces[i] * weights_at(pieces_)[i];
+        for (int i = 0; i < PIECE_PLANES; ++i) out += work.pieces[i] * weights_at(pieces_)[i];
     }
     return hyperbolic_tangent(out, k);
 }

@@ -137,7 +137,7 @@ void Tower::value_back(float d_value, const float* board, const float* planes, f
     const float *pooled = work.pooled(), *normal = work.hidden(0), *active = work.hidden(1);
     float *d_normal = work.hidden(2), *d_pooled = work.d_pooled();
     sums[out_bias_] += d_out;
-    for (size_t i = 0; shape_.pieces && i < PLANES; ++i) sums[pieces_ + i] += d_out * work.pieces[i];
+    for (size_t i = 0; shape_.pieces && i < PIECE_PLANES; ++i) sums[pieces_ + i] += d_out * work.pieces[i];
     float sum = 0, product = 0;
     for (size_t i = 0; i < wide; ++i) {
         sums[out_ + i] += d_out * active[i];

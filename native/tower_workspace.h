@@ -47,7 +47,7 @@ struct Tower::Workspace {
     Floats x, z;              // boards
     Floats features;          // of the linear head
     float inverse_deviation = 0;
-    float pieces[PLANES] = {};  // in each plane of the input
+    float pieces[PIECE_PLANES] = {};  // in each of these planes of the input
     // Only for gradients, and so made by the first of them: boards, with a border and without.
     Floats d_bordered, d_z;
 

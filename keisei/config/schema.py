@@ -167,7 +167,7 @@ class RanksConfig(Room):
 class SearchConfig(Room):
     """Self-play that searches a part of its moves, and learning from it; for algorithm: search."""
 
-    share: Fraction = Field(0.4, description="share of the moves that are searched; others are sampled")
+    share: Fraction = Field(0.25, description="share of the moves that are searched; others are sampled")
     temperature: float = Field(1.0, gt=0, le=100, description="of the sampled moves; below 1: likelier moves")
     simulations: int = Field(16, ge=1, le=100_000, description="evaluations of a search, after its root's")
     candidates: int = Field(8, ge=1, le=64, description="moves that a search begins with")

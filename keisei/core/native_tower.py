@@ -21,6 +21,7 @@ from keisei.shogi.positions import Positions
 Floats = npt.NDArray[np.float32]
 
 LINEAR_HEAD_CHANNELS = 8
+PIECE_PLANES = 42  # the first planes: pieces on the board and in hand
 
 
 def usable_kernels() -> list[str]:
@@ -64,7 +65,7 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     shapes |= {"value.hidden.weight": (hidden, 2 * c), "value.hidden.bias": (hidden,)}
     shapes |= {"value.norm.weight": (hidden,), "value.norm.bias": (hidden,)}
     shapes |= {"value.out.weight": (1, hidden), "value.out.bias": (1,)}
-    return shapes | ({} if config.piece_values == "none" else {"value.pieces.weight": (1, PLANES)})
+    return shapes | ({} if config.piece_values == "none" else {"value.pieces.weight": (1, PIECE_PLANES)})
 
 
 @dataclass(slots=True, eq=False)

@@ -40,7 +40,7 @@ class SearchSettings:
     threads: how many threads walk the trees, at most one per game; the result does not depend on it.
     """
 
-    c_puct: float = 1.5
+    c_puct: float = 0.8
     fpu: float = 0.25
     leaves: int = 8
     candidates: int = 0

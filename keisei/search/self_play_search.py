@@ -1,6 +1,6 @@
 """SelfPlaySearch: the next move of many games, by a small search in some of them.
 
-    search = SelfPlaySearch(64, SelfPlaySettings(share=0.4))
+    search = SelfPlaySearch(64, SelfPlaySettings(share=0.25))
     search.begin(games)                              # a VectorGames
     while (positions := search.select()) is not None:
         search.expand(*policy.evaluate(positions))
@@ -35,7 +35,7 @@ class SelfPlaySettings:
     a side that is far ahead, as training.length_reward says.
     """
 
-    share: float = 0.4
+    share: float = 0.25
     temperature: float = 1.0
     simulations: int = 16
     candidates: int = 8

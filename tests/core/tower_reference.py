@@ -94,9 +94,8 @@ def _value(w: Mapping[str, Array], x: Array, planes: npt.NDArray[np.float32]) ->
     active = _relu(normal * w["value.norm.weight"] + w["value.norm.bias"])
     out = active @ w["value.out.weight"].T + w["value.out.bias"]
     if "value.pieces.weight" in w:
-        counts = planes.astype(np.float64).sum((2, 3))  # of the pieces on the board
-        counts[:, 28:] /= 81
-        counts[:, 28:42] *= [18, 4, 4, 4, 4, 2, 2] * 2  # of those in hand
+        counts = planes[:, :42].astype(np.float64).sum((2, 3))  # of the pieces on the board
+        counts[:, 28:] *= np.array([18, 4, 4, 4, 4, 2, 2] * 2) / 81  # of those in hand
         out = out + counts @ w["value.pieces.weight"].T
     values: Array = np.tanh(out)[:, 0]
     return values

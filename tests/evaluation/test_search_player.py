@@ -74,7 +74,7 @@ def test_what_changes_the_play_changes_the_identity() -> None:
 
 def test_it_says_how_it_searches() -> None:
     assert player().describe() == {
-        "search": "30 visits, c_puct 1.5, fpu 0.25, leaves 2, at most 500000 nodes"
+        "search": "30 visits, c_puct 0.8, fpu 0.25, leaves 2, at most 500000 nodes"
     }
 
 

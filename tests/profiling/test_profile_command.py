@@ -101,7 +101,7 @@ def test_the_flame_graph_shows_the_learner_and_every_worker(folder: Path) -> Non
     svg = (folder / "two" / "flame.svg").read_text()
     names = {group.get("data-n", "") for group in ET.fromstring(svg).iter()}
     assert {"learner", "worker 0", "worker 1"} <= names
-    assert any(name.startswith("PPOAgent.learn (keisei") for name in names)
+    assert any(name.startswith("LearningAgent.learn (keisei") for name in names)
     assert any(name.startswith("SelfPlay.rollout (keisei") for name in names)
     if is_py_spy_allowed():
         assert any("libtorch" in name for name in names)
@@ -153,7 +153,9 @@ def test_without_any_permission_every_process_samples_its_own_python_stacks(tmp_
     found = run_pass(config, "python_stacks", tmp_path / "stacks")
     assert found.stacks.keys() == {"learner", "worker 0"}
     assert any("SelfPlay.rollout (keisei/core/self_play.py)" in stack for stack in found.stacks["worker 0"])
-    assert any("PPOAgent.learn (keisei/core/ppo_agent.py)" in stack for stack in found.stacks["learner"])
+    assert any(
+        "LearningAgent.learn (keisei/core/learning_agent.py)" in stack for stack in found.stacks["learner"]
+    )
     innermost = {stack.rpartition(";")[2].partition(" (")[0] for stack in found.stacks["worker 0"]}
     assert not innermost & {"WorkerEnd.receive", "wait"}
 
@@ -197,7 +199,7 @@ def test_a_training_that_runs_is_looked_at_from_outside_and_goes_on(
     assert live.processes[0].pid == training.pid
     assert "CPU seconds" in (tmp_path / "live" / "report.md").read_text()
     if is_py_spy_allowed():
-        assert "PPOAgent.learn (keisei" in (tmp_path / "live" / "stacks.txt").read_text()
+        assert "LearningAgent.learn (keisei" in (tmp_path / "live" / "stacks.txt").read_text()
     refused = run(KEISEI, "profile", "--pid", pid, "--out", "live", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr == "keisei: live exists already; give a new folder with --out\n"

@@ -68,7 +68,7 @@ def played(moves: str, sfen: str) -> ShogiGame:
     return game
 
 
-def assert_same(game: ShogiGame, visits: int, c_puct: float = 1.5, fpu: float = 0.25) -> str | None:
+def assert_same(game: ShogiGame, visits: int, c_puct: float = 0.8, fpu: float = 0.25) -> str | None:
     """Compare a search with the reference and return what is proven."""
     reference = Reference(game, hashed, c_puct, fpu)
     reference.run(visits)
@@ -475,7 +475,7 @@ def test_after_moves_a_search_goes_on_with_what_it_knows() -> None:
     """Visit for visit what the plain search does below that node."""
     went_on = 0
     for game in middle_games(range(8), (60, 30, 9, 5)):
-        reference = Reference(game, hashed, 1.5, 0.25)
+        reference = Reference(game, hashed, 0.8, 0.25)
         reference.run(300)
         search = Search([game], hashed, settings=ONE_LEAF)
         search.run(visits=300)

@@ -11,20 +11,18 @@ from torch import Tensor, nn
 
 from keisei.config.schema import ModelConfig
 from keisei.core.material import PIECE_VALUES
-from keisei.core.native_tower import LINEAR_HEAD_CHANNELS, excitation_width
+from keisei.core.native_tower import LINEAR_HEAD_CHANNELS, PIECE_PLANES, excitation_width
 from keisei.core.policy_labels import ACTION_LABELS, LABELS
 from keisei.shogi.encoding import ACTIONS, PLANES
 
 WORTH_OF_A_PAWN = 0.07  # before the tanh, of textbook piece values
 
 # From the sum of a plane to the number of pieces: a plane of pieces in hand has the share of its kind on
-# every square. Each of the last four planes counts as its one number.
-_KINDS = np.array([18, 4, 4, 4, 4, 2, 2], np.float32)
-PIECES_OF_A_SUM = np.concatenate([np.ones(28), _KINDS / 81, _KINDS / 81, np.full(4, 1 / 81)]).astype(
-    np.float32
-)
+# every square.
+_KINDS = np.array([18, 4, 4, 4, 4, 2, 2]) / 81
+PIECES_OF_A_SUM = np.concatenate([np.ones(28), _KINDS, _KINDS]).astype(np.float32)
 _ON_BOARD, _IN_HAND = PIECE_VALUES[[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15]], PIECE_VALUES[1:8]
-PLANE_VALUES = np.concatenate([_ON_BOARD, -_ON_BOARD, _IN_HAND, -_IN_HAND, np.zeros(4)]).astype(np.float32)
+PLANE_VALUES = np.concatenate([_ON_BOARD, -_ON_BOARD, _IN_HAND, -_IN_HAND]).astype(np.float32)
 
 
 class ResidualBlock(nn.Module):
@@ -104,7 +102,7 @@ class ValueHead(nn.Module):
         self.out = nn.Linear(hidden, 1)
         self.pieces: nn.Linear | None = None
         if piece_values != "none":
-            self.pieces = nn.Linear(PLANES, 1, bias=False)
+            self.pieces = nn.Linear(PIECE_PLANES, 1, bias=False)
             first = WORTH_OF_A_PAWN * PLANE_VALUES if piece_values == "textbook" else 0 * PLANE_VALUES
             with torch.no_grad():
                 self.pieces.weight.copy_(torch.from_numpy(first))
@@ -115,7 +113,7 @@ class ValueHead(nn.Module):
         pooled = torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1)
         out = self.out(torch.relu(self.norm(self.hidden(pooled))))
         if self.pieces is not None:
-            out = out + self.pieces(planes.sum((2, 3)) * self.counts)
+            out = out + self.pieces(planes[:, :PIECE_PLANES].sum((2, 3)) * self.counts)
         return torch.tanh(out).squeeze(1)
 
 
