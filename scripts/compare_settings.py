@@ -18,7 +18,7 @@ must be others, so that what is reported was not chosen by. Visits 0 is the poli
 the checkpoints of every run, by its policy alone, and draws Elo over CPU-seconds: the mean of a variant's
 seeds, and a band from the worst to the best.
 
-How many moves a variant gets is measured first, by a short training. The table has the CPU-seconds that each
+How many moves a variant gets is measured first, by short trainings. The table has the CPU-seconds that each
 run really took. The workers of a run would not be seen by the clock, so a run has none.
 """
 
@@ -59,7 +59,7 @@ ALONE = [
     "evaluation.every=0",
     "evaluation.final_games=0",
 ]
-PILOT_MOVES = 8_192
+PILOT_MOVES, PILOT_SECONDS = 4_096, 20
 CHECKPOINTS = 12  # of a run
 
 
@@ -176,22 +176,23 @@ class Workshop:
 
     def _moves_of(self, variant: str) -> int:
         """Return how many moves a variant trains on in the CPU-seconds, measured once."""
-        known = self._known("moves")
-        if variant not in known:
-            pilot = PILOT_MOVES if self.study.cpu_seconds >= 60 else PILOT_MOVES // 4
-            moves = (pilot, 3 * pilot)
-            spent = []
-            for total in moves:
-                name = run_name(f"pilot {variant} {total}", 1)
-                if name not in self._known("pilots"):
-                    shutil.rmtree(self.run_path(name), ignore_errors=True)
-                    self._forget_time(name)
-                    self._note("pilots", name, self._process(name, variant, 1, total))
-                spent.append(self._known("pilots")[name])
-            # The difference: without what a process needs to start.
-            rate = (moves[1] - moves[0]) / max(spent[1] - spent[0], 0.1)
-            self._note("moves", variant, round(rate * self.study.cpu_seconds))
+        if variant not in self._known("moves"):
+            # The difference of two: without what a process needs to start, which varies by seconds.
+            least, most = PILOT_MOVES, 3 * PILOT_MOVES
+            start, enough = self._pilot(variant, least), min(PILOT_SECONDS, self.study.cpu_seconds / 10)
+            while (spent := self._pilot(variant, most) - start) < enough:
+                most *= 3
+            self._note("moves", variant, round((most - least) / spent * self.study.cpu_seconds))
         return int(self._known("moves")[variant])
+
+    def _pilot(self, variant: str, moves: int) -> float:
+        """Return the CPU-seconds of a short training."""
+        name = run_name(f"pilot {variant} {moves}", 1)
+        if name not in self._known("pilots"):
+            shutil.rmtree(self.run_path(name), ignore_errors=True)
+            self._forget_time(name)
+            self._note("pilots", name, self._process(name, variant, 1, moves))
+        return float(self._known("pilots")[name])
 
     def _train(self, variant: str, seed: int) -> None:
         name = run_name(variant, seed)
