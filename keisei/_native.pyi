@@ -160,6 +160,7 @@ class SearchTrees:
         fpu: float,
         leaves: int,
         max_nodes: int,
+        repetition_draws: bool,
         threads: int,
         candidates: int,
         planned_visits: int,

@@ -25,12 +25,13 @@ public:
 using Use = SharedForest::Use;
 
 void init_forest(SharedForest* self, nb::list games, double c_puct, double fpu, int leaves, int max_nodes,
-                 int threads, int candidates, int planned_visits, double c_visit, double c_scale) {
+                 bool repetition_draws, int threads, int candidates, int planned_visits, double c_visit, double c_scale) {
     TreeSettings settings;
     settings.c_puct = checked_weight("c_puct", c_puct);
     settings.fpu = checked_weight("fpu", fpu);
     settings.leaves = checked("leaves", leaves, 1, 1024);
     settings.max_nodes = checked("max_nodes", max_nodes, 1, MAX_TREE_NODES);
+    settings.repetition_draws = repetition_draws;
     checked("threads", threads, 1);
     HalvingPlan plan;
     plan.candidates = checked("candidates", candidates, 0, MAX_LEGAL_MOVES);
@@ -153,7 +154,7 @@ nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> 
 void bind_tree(nb::module_& m) {
     nb::class_<SharedForest>(m, "SearchTrees", "One search tree per game; use it through keisei.search.trees.")
         .def("__init__", &init_forest, "games"_a, nb::kw_only(), "c_puct"_a, "fpu"_a, "leaves"_a, "max_nodes"_a,
-             "threads"_a, "candidates"_a, "planned_visits"_a, "c_visit"_a, "c_scale"_a)
+             "repetition_draws"_a, "threads"_a, "candidates"_a, "planned_visits"_a, "c_visit"_a, "c_scale"_a)
         .def("__len__", [](SharedForest& self) { return Use(self)->size(); })
         .def("_select", &select_leaves, "visits"_a, "planes"_a, "offsets"_a, "actions"_a)
         .def("_expand", &expand_leaves, "priors"_a, "values"_a)

@@ -50,6 +50,8 @@ public:
 
     bool in_check() const { return plies_.back().in_check; }
     int earlier_occurrences() const { return plies_.back().earlier; }  // of this position: 0 to 3
+    // Has this position occurred before, and would a draw come of going round like this?
+    bool goes_round() const { return earlier_occurrences() && !repetition_outcome().winner; }
     bool can_declare() const { return check_declaration().fault == DeclarationCheck::NONE && !outcome(); }
 
     // How the game ended; nothing while it goes on.

@@ -104,6 +104,10 @@ void Tree::judge(Node& node) {
         node.plies = 1;
         return;
     }
+    if (settings_.repetition_draws && game_.goes_round()) {
+        node.result = Verdict::DRAW;
+        return;
+    }
     add_edges(node, legal.moves, legal.size);
 }
 

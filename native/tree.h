@@ -20,6 +20,9 @@ struct TreeSettings {
     int max_nodes = 500'000;
     // A game of maximum length is worth this times tanh(lead in pawns / 10), as in training; 0 makes it a draw.
     double length_reward = 0;
+    // A position below the root that has occurred before counts as a draw, not only when it occurs for the fourth time:
+    // otherwise a search sees no draw before it is a few moves away.
+    bool repetition_draws = false;
 };
 
 // Sequential halving at the root (Danihelka et al., "Policy improvement by planning with Gumbel", 2022): a few moves are

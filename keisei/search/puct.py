@@ -36,6 +36,8 @@ class SearchSettings:
         leaf at a time: 8 suits one game, 1 or 2 many games side by side.
     candidates: if above 0 and the number of visits is planned, the root's moves are chosen by sequential
         halving, which begins with so many; 0 is PUCT at the root too.
+    repetition_draws: a position that has occurred before counts as a draw in the tree; otherwise only its
+        fourth occurrence does.
     max_nodes: at this many nodes, about 1.1 KB each, a tree stops growing and its search ends.
     threads: how many threads walk the trees, at most one per game; the result does not depend on it.
     """
@@ -44,6 +46,7 @@ class SearchSettings:
     fpu: float = 0.25
     leaves: int = 8
     candidates: int = 0
+    repetition_draws: bool = True
     max_nodes: int = 500_000
     threads: int = 1
 
@@ -103,6 +106,7 @@ class Search:
             fpu=settings.fpu,
             leaves=settings.leaves,
             max_nodes=settings.max_nodes,
+            repetition_draws=settings.repetition_draws,
             threads=settings.threads,
             halving=halving,
         )

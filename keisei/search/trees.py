@@ -62,6 +62,7 @@ class SearchTrees(_native.SearchTrees):
         fpu: float,
         leaves: int,
         max_nodes: int,
+        repetition_draws: bool = True,
         threads: int = 1,
         halving: Halving | None = None,
     ) -> None:
@@ -72,6 +73,7 @@ class SearchTrees(_native.SearchTrees):
             fpu=fpu,
             leaves=leaves,
             max_nodes=max_nodes,
+            repetition_draws=repetition_draws,
             threads=threads,
             candidates=halving.candidates,
             planned_visits=halving.visits,

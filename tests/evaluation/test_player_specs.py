@@ -171,7 +171,8 @@ def test_settings_change_the_play(first: Path) -> None:
         ("runs/first/checkpoints/step_000000001024@best", "is itself a checkpoint and has no @best"),
         (
             "first;",
-            "'': expected visits=N, seconds=S, temperature=T, c_puct=, fpu= or candidates=, each once",
+            "'': expected visits=N, seconds=S, temperature=T, c_puct=, fpu=, candidates= or "
+            "repetition_draws=, each once",
         ),
         ("first;visits", "'visits': expected visits=N"),
         ("first;nodes=3", "'nodes=3': expected visits=N, seconds=S, temperature=T"),

@@ -71,8 +71,9 @@ class GumbelReference(Reference):
         noise: Mapping[Move, float] | None = None,
         c_visit: float = 50.0,
         c_scale: float = 0.5,
+        repetition_draws: bool = False,
     ) -> None:
-        super().__init__(game, evaluate, 1.5, 0.25)
+        super().__init__(game, evaluate, 1.5, 0.25, repetition_draws=repetition_draws)
         self.candidates, self.simulations = candidates, simulations
         self.noise = noise or dict.fromkeys(game.legal_moves(), 0.0)
         self.c_visit, self.c_scale = c_visit, c_scale

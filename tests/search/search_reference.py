@@ -52,8 +52,17 @@ class Node:
 
 
 class Reference:
-    def __init__(self, game: ShogiGame, evaluate: Evaluate, c_puct: float, fpu: float) -> None:
+    def __init__(
+        self,
+        game: ShogiGame,
+        evaluate: Evaluate,
+        c_puct: float,
+        fpu: float,
+        *,
+        repetition_draws: bool = True,
+    ) -> None:
         self.evaluate, self.c_puct, self.fpu = evaluate, c_puct, fpu
+        self.repetition_draws = repetition_draws
         self.root = Node(game.copy())
         self.nodes = 1
         for move in game.legal_moves():
@@ -90,6 +99,8 @@ class Reference:
             child.result = ends(child.game)
             if child.result is None and (child.game.can_declare() or mates(child.game)):
                 child.result, child.plies = "win", 1
+            elif child.result is None and self.repetition_draws and goes_round(child.game):
+                child.result = "draw"
         return node.children[move]
 
     def best_move(self, node: Node) -> Move:
@@ -119,6 +130,21 @@ def ends(game: ShogiGame) -> str | None:
     if outcome is None:
         return None
     return "draw" if outcome.winner is None else "win" if outcome.winner is game.turn else "loss"
+
+
+def goes_round(game: ShogiGame) -> bool:
+    """Return whether this position has occurred before, without one side checking all the time since."""
+    game, keys, checks = game.copy(), [], []  # the latest first
+    while True:
+        keys.append(game.sfen().rsplit(" ", 1)[0])
+        checks.append(game.is_check())
+        if not game.history:
+            break
+        game.pop()
+    if keys[0] not in keys[1:]:
+        return False
+    since = checks[: len(keys) - 1 - keys[::-1].index(keys[0])]
+    return all(since[::2]) == all(since[1::2])
 
 
 def mates(game: ShogiGame) -> bool:

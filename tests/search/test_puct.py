@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,9 +107,20 @@ def test_other_settings_are_those_of_the_plain_search_too() -> None:
         ShogiGame(THREATENED),
         ShogiGame("4k4/9/9/9/9/9/9/9/R3K4 b - 509"),  # three plies before the maximum length
         played("5i5h 5a5b 5h5i 5b5a " * 2 + "5i5h 5a5b 5h5i", "4k4/9/9/9/9/9/9/9/4K4 b - 1"),
+        played("5i5h 5a5b 5h5i", "4k4/9/9/9/9/9/9/9/4K4 b - 1"),
         played("1h9h 9a8a 9h8h 8a9a " + "8h9h 9a8a 9h8h 8a9a " * 2, CHASE),
+        played("1h9h 9a8a 9h8h 8a9a", CHASE),
     ],
-    ids=["declaration", "try", "mate threat", "maximum length", "repetition", "perpetual check"],
+    ids=[
+        "declaration",
+        "try",
+        "mate threat",
+        "maximum length",
+        "repetition",
+        "second occurrence",
+        "perpetual check",
+        "the second of checks",
+    ],
 )
 def test_ends_of_the_game_are_those_of_the_plain_search(game: ShogiGame) -> None:
     assert_same(game, 200)
@@ -200,6 +212,18 @@ def test_repetition_is_a_draw_and_perpetual_check_a_loss() -> None:
     lines = searched(chase, 300, evaluate=uniform).lines
     assert (str(lines[-1].move), lines[-1].mate, lines[-1].value) == ("8h9h", -1, -1.0)
     assert lines[0].mate is None
+
+
+def test_a_second_occurrence_is_a_draw_in_the_tree_unless_switched_off_or_by_checks_alone() -> None:
+    quiet = played("5i5h 5a5b 5h5i", "4k4/9/9/9/9/9/9/9/4K4 b - 1")
+    on, off = (
+        {str(line.move): line for line in searched(quiet, 100, settings).lines}
+        for settings in (ONE_LEAF, replace(ONE_LEAF, repetition_draws=False))
+    )
+    assert (on["5b5a"].value, on["5b5a"].mate, on["5b5a"].pv) == (0.0, None, (Move.from_usi("5b5a"),))
+    assert off["5b5a"].value != 0
+    chase = played("1h9h 9a8a 9h8h 8a9a", CHASE)
+    assert {str(line.move): line for line in searched(chase, 100).lines}["8h9h"].value != 0
 
 
 def test_a_won_position_has_a_positive_value_for_either_colour() -> None:

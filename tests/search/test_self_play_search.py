@@ -72,7 +72,9 @@ def test_every_visit_is_that_of_the_plain_search(candidates: int, simulations: i
             game = played[-back]
             if game.outcome() is not None:
                 continue
-            reference = GumbelReference(game, hashed, candidates=candidates, simulations=simulations)
+            reference = GumbelReference(
+                game, hashed, candidates=candidates, simulations=simulations, repetition_draws=True
+            )
             reference.search()
             plan = Halving(candidates, 1 + simulations)
             trees = SearchTrees([game], c_puct=1.5, fpu=0.25, leaves=1, max_nodes=10_000, halving=plan)

@@ -66,7 +66,7 @@ def make_player(text: str, seed: int, machine: Machine = ONE_THREAD) -> Player:
     random, greedy, material, alphabeta-1 to alphabeta-6; "usi:COMMAND;depth=1;Option=value" is an external
     engine; anything else is a checkpoint or a run, as for find_checkpoint, optionally followed by
     ;visits=N (search) or ;seconds=S (search) or ;temperature=T (the policy alone, T = 0.25 by default).
-    A search also takes ;c_puct=, ;fpu= and ;candidates=, see SearchSettings.
+    A search also takes ;c_puct=, ;fpu=, ;candidates= and ;repetition_draws= (0 or 1), see SearchSettings.
     An unknown player or an incomplete checkpoint raises PlayerError.
     """
     if text in _BUILT_IN:
@@ -132,7 +132,8 @@ class _Settings(NamedTuple):
     search: dict[str, Any]
 
 
-_MOST = {"c_puct": 1e6, "fpu": 1e6, "candidates": 600}
+_MOST = {"c_puct": 1e6, "fpu": 1e6, "candidates": 600, "repetition_draws": 1}
+_WHOLE = ("visits", "candidates", "repetition_draws")
 
 
 def _settings(settings: list[str]) -> _Settings:
@@ -141,17 +142,19 @@ def _settings(settings: list[str]) -> _Settings:
         name, equals, value = setting.partition("=")
         if not equals or name not in ("visits", "seconds", "temperature", *_MOST) or name in given:
             raise PlayerError(
-                f"{setting!r}: expected visits=N, seconds=S, temperature=T, c_puct=, fpu= or candidates=, "
-                "each once"
+                f"{setting!r}: expected visits=N, seconds=S, temperature=T, c_puct=, fpu=, candidates= or "
+                "repetition_draws=, each once"
             )
         try:
-            given[name] = int(value) if name in ("visits", "candidates") else float(value)
+            given[name] = int(value) if name in _WHOLE else float(value)
         except ValueError:
             raise PlayerError(f"{setting!r}: expected a number after =") from None
     search = {name: given.pop(name) for name in _MOST if name in given}
     for name, number in search.items():
         if not 0 <= number <= _MOST[name]:
             raise PlayerError(f"{name} is {number:g}, expected 0 to {_MOST[name]:g}")
+    if "repetition_draws" in search:
+        search["repetition_draws"] = bool(search["repetition_draws"])
     if search and not {"visits", "seconds"} & set(given):
         raise PlayerError(
             f"{' and '.join(search)}: expected visits=N or seconds=S too, since it is for a search"

@@ -60,4 +60,5 @@ class SearchPlayer(Player):
         settings = self._settings
         numbers = [f"c_puct {settings.c_puct:g}", f"fpu {settings.fpu:g}", f"leaves {settings.leaves}"]
         numbers += [f"candidates {settings.candidates}"] if settings.candidates else []
+        numbers += [] if settings.repetition_draws else ["draws at the fourth repetition only"]
         return self._facts | {"search": ", ".join([*limits, *numbers, f"at most {settings.max_nodes} nodes"])}
