@@ -6,7 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import yaml
+
+from keisei.runs.find import find_checkpoint
+from keisei.runs.load import load_network
+from keisei.shogi import ShogiGame
+from keisei.shogi.positions import Positions
 
 ROOT = Path(__file__).parents[1]
 
@@ -110,3 +116,37 @@ def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2, new
         assert error in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Path) -> None:
+    settings = ["run.name=first", "run.seed=7", f"run.directory={tmp_path / 'runs'}", "evaluation.every=0"]
+    settings += ["evaluation.final_games=0", "training.total_timesteps=512"]
+    train = "from keisei.cli import main; main()"
+    assert run("-c", train, "train", "--config", "tiny", *settings, cwd=tmp_path).returncode == 0
+    script = str(ROOT / "scripts" / "keep_network.py")
+    done = run(script, "runs/first", "--out", "networks/kept", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept, trained = (
+        load_network(tmp_path / "networks" / "kept"),
+        load_network(find_checkpoint("first", tmp_path / "runs")),
+    )
+    assert (kept.sha256, kept.step) == (trained.sha256, 512)
+    positions = Positions.of_games([ShogiGame()])
+    for one, other in zip(kept.policy.evaluate(positions), trained.policy.evaluate(positions), strict=True):
+        np.testing.assert_array_equal(one, other)
+    state = json.loads((tmp_path / "networks" / "kept" / "state.json").read_text())
+    assert (state["from"]["seed"], state["from"]["sha256"]) == (7, kept.sha256)
+    assert "run.name=first" in state["from"]["pieces"][0]["command"]
+    assert str(tmp_path) not in json.dumps(state)
+    assert {path.name for path in (tmp_path / "networks" / "kept").iterdir()} == {
+        "manifest.json",
+        "state.json",
+        "weights.safetensors",
+    }
+    for network, message in (
+        ("runs/first", "exists already"),
+        ("networks/kept", "is not a run's checkpoint"),
+    ):
+        again = run(script, network, "--out", "networks/kept", cwd=tmp_path)
+        assert again.returncode == 2
+        assert message in again.stderr
