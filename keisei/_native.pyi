@@ -111,6 +111,7 @@ class VectorGames:
         declaration: str,
         starts: list[str] | None,
         random_plies: int,
+        scattered_share: float,
         first_number: int,
         stride: int | None,
     ) -> None: ...

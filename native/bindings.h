@@ -72,14 +72,40 @@ void need_both_kings(const std::string& name, const Position& position);
 
 inline bool python_is_ending() {
 #if PY_VERSION_HEX >= 0x030d0000
-    return Py_IsFinalizing();
+    const bool ending = Py_IsFinalizing();
 #else
-    return _Py_IsFinalizing();
+    const bool ending = _Py_IsFinalizing();
 #endif
+    return ending || !Py_IsInitialized();  // or has ended
 }
 
-// Runs work without the GIL. A daemon thread whose work ends while Python is shutting down must not take the GIL again
-// (that would kill the thread in the middle of C++ and abort the process): it sleeps until the process ends.
+[[noreturn]] inline void sleep_until_the_process_ends() {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+// Calls what may wait for the GIL: Python's C API and Python code. While Python is shutting down, it ends a daemon thread
+// that waits for the GIL by unwinding its stack, and where that reaches a function which must not throw, or one that
+// catches everything, the process aborts. Here the unwinding is caught, and never goes on: the thread sleeps until the
+// process ends.
+template <class Call>
+auto surviving_shutdown(Call&& call) {
+    try {
+        return call();
+    } catch (const std::exception&) {
+        throw;
+    } catch (...) {
+        sleep_until_the_process_ends();
+    }
+}
+
+// The same for a thread without the GIL, which need not even try to take it once Python is shutting down.
+template <class Call>
+auto taking_gil(Call&& call) {
+    if (python_is_ending()) sleep_until_the_process_ends();
+    return surviving_shutdown(call);
+}
+
+// Runs work without the GIL.
 template <class Work>
 void without_gil(Work&& work) {
     PyThreadState* thread = PyEval_SaveThread();
@@ -89,8 +115,7 @@ void without_gil(Work&& work) {
     } catch (...) {
         error = std::current_exception();
     }
-    while (python_is_ending()) std::this_thread::sleep_for(std::chrono::hours(1));
-    PyEval_RestoreThread(thread);
+    taking_gil([&] { PyEval_RestoreThread(thread); });
     if (error) std::rethrow_exception(error);
 }
 
@@ -99,8 +124,10 @@ void without_gil(Work&& work) {
 class CtrlC {
 public:
     CtrlC() {  // with the GIL
-        const nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
-        main_ = nb::cast<unsigned long>(main_thread.attr("ident"));
+        main_ = surviving_shutdown([] {
+            const nb::object main_thread = nb::module_::import_("threading").attr("main_thread")();
+            return nb::cast<unsigned long>(main_thread.attr("ident"));
+        });
     }
     bool operator()() {
         const auto now = std::chrono::steady_clock::now();

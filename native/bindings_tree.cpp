@@ -114,14 +114,12 @@ public:
         if (deadline_ && now >= *deadline_) return true;
         if (now < next_) return false;
         next_ = now + PAUSE;
-        while (python_is_ending()) std::this_thread::sleep_for(std::chrono::hours(1));  // as without_gil does
-        nb::gil_scoped_acquire acquire;
-        failed_ = PyErr_CheckSignals() != 0;
-        if (failed_ || should_stop_.is_none()) return failed_;
-        const nb::object said = nb::steal(PyObject_CallNoArgs(should_stop_.ptr()));
-        const int truth = said.is_valid() ? PyObject_IsTrue(said.ptr()) : -1;
-        failed_ = truth < 0;
-        return truth != 0;
+        return taking_gil([&] {
+            const PyGILState_STATE state = PyGILState_Ensure();
+            const bool over = asked();
+            PyGILState_Release(state);
+            return over;
+        });
     }
     bool failed() const { return failed_; }  // a Python exception is set
 
@@ -133,6 +131,16 @@ private:
     Clock::time_point next_;
     nb::object should_stop_;
     bool failed_ = false;
+
+    bool asked() {
+        failed_ = PyErr_CheckSignals() != 0;
+        if (failed_ || should_stop_.is_none()) return failed_;
+        PyObject* const said = PyObject_CallNoArgs(should_stop_.ptr());
+        const int truth = said ? PyObject_IsTrue(said) : -1;
+        Py_XDECREF(said);
+        failed_ = truth < 0;
+        return truth != 0;
+    }
 };
 
 nb::tuple search_mate(nb::handle game, int64_t max_nodes, std::optional<double> seconds, nb::object should_stop) {

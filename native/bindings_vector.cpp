@@ -160,9 +160,15 @@ nb::object move_of_action(int64_t action, int turn) {
 
 using Use = SharedGames::Use;
 
+// A share of games in units of 2^-32.
+uint32_t share_bits(const std::string& name, double share) {
+    if (!(share >= 0 && share <= 1)) raise_value_error(name + " is " + std::to_string(share) + ", expected 0 to 1");
+    return uint32_t(std::min(share * 0x1p32, 0x1p32 - 1));
+}
+
 void init_games(SharedGames* self, int count, int threads, uint64_t seed, std::optional<int> max_moves,
-                std::string_view declaration, std::optional<nb::list> starts, int random_plies, uint64_t first_number,
-                std::optional<uint64_t> stride) {
+                std::string_view declaration, std::optional<nb::list> starts, int random_plies, double scattered_share,
+                uint64_t first_number, std::optional<uint64_t> stride) {
     GamePlan plan;
     plan.slots = checked("count", count, 1, MAX_SLOTS);
     plan.rules = to_rules(max_moves, declaration);
@@ -170,6 +176,7 @@ void init_games(SharedGames* self, int count, int threads, uint64_t seed, std::o
     plan.first_number = first_number;
     plan.stride = stride.value_or(uint64_t(count));
     plan.random_plies = checked("random_plies", random_plies, 0);
+    plan.scattered_share = share_bits("scattered_share", scattered_share);
     plan.starts = starts ? read_sfens(*starts, "starts") : std::vector<Position>{unwrap(parse_sfen(START_SFEN))};
     if (plan.starts.empty()) raise_value_error("starts is empty, expected at least one SFEN");
     checked("threads", threads, 1);
@@ -244,12 +251,12 @@ void observe_games(SharedGames& self, nb::handle packed, nb::handle planes, nb::
 
 void set_late_starts(SharedGames& self, nb::list sfens, double share) {
     const Use games(self);
-    if (!(share >= 0 && share <= 1)) raise_value_error("share is " + std::to_string(share) + ", expected 0 to 1");
+    const uint32_t bits = share_bits("share", share);
     std::vector<Position> starts = read_sfens(sfens, "late starts");
     std::optional<Error> error;
     without_gil([&] {
         error = VectorGames::flaw(starts, self.rules());
-        if (!error) games->set_late_starts(std::move(starts), uint32_t(std::min(share * 0x1p32, 0x1p32 - 1)));
+        if (!error) games->set_late_starts(std::move(starts), bits);
     });
     if (error) raise(*error);
 }
@@ -282,7 +289,7 @@ void bind_encoding(nb::module_& m) {
 void bind_vector(nb::module_& m) {
     nb::class_<SharedGames>(m, "VectorGames", "Many games at once; use it through keisei.shogi.vector.VectorGames.")
         .def("__init__", &init_games, "count"_a, nb::kw_only(), "threads"_a, "seed"_a, "max_moves"_a.none(), "declaration"_a,
-             "starts"_a.none(), "random_plies"_a, "first_number"_a, "stride"_a.none())
+             "starts"_a.none(), "random_plies"_a, "scattered_share"_a, "first_number"_a, "stride"_a.none())
         .def("__init__", &restore_games, "saved"_a, nb::kw_only(), "threads"_a)
         .def("__len__", &SharedGames::slots)
         .def("_step", &step_games, "chosen"_a, "rewards"_a.none(), "ended"_a.none(), "packed"_a.none(), "planes"_a.none(),

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "random.h"
+#include "scattered.h"
 #include "sfen.h"
 
 namespace keisei {
@@ -16,7 +17,7 @@ std::optional<Outcome> decided(Game& game) {
 }
 
 // Writes and reads bytes, little-endian; reading past the end is reported.
-constexpr std::string_view MAGIC = "keisei games 2\n";
+constexpr std::string_view MAGIC = "keisei games 3\n", OLDER = "keisei games 2\n";  // without scattered_share
 
 class ByteWriter {
 public:
@@ -99,10 +100,17 @@ void VectorGames::begin(Slot& slot) const {
         return from[from.size() > 1 ? random.below(uint32_t(from.size())) : 0];
     };
     slot.late = !plan_.late_starts.empty() && random.bits() < plan_.late_share;
-    slot.start = draw(slot.late ? plan_.late_starts : plan_.starts);
     Game& game = slot.game;
-    game.restart(slot.start);
     slot.opening = 0;
+    if (!slot.late && plan_.scattered_share && random.bits() < plan_.scattered_share) {
+        if (const auto scattered = scattered_position(random)) {
+            slot.start = *scattered;
+            game.restart(slot.start);
+            if (!decided(game)) return;
+        }
+    }
+    slot.start = draw(slot.late ? plan_.late_starts : plan_.starts);
+    game.restart(slot.start);
     if (slot.late) return;
     for (; slot.opening < plan_.random_plies; ++slot.opening) {
         const MoveList& legal = game.legal_moves();
@@ -226,6 +234,7 @@ std::string VectorGames::save() const {
     out.put(int32_t(plan_.random_plies));
     out.put(uint32_t(plan_.starts.size()));
     for (const Position& start : plan_.starts) out.put(pack(start, plan_.rules.max_moves));
+    out.put(plan_.scattered_share);
     out.put(plan_.late_share);
     out.put(uint32_t(plan_.late_starts.size()));
     for (const Position& start : plan_.late_starts) out.put(pack(start, plan_.rules.max_moves));
@@ -242,7 +251,8 @@ std::string VectorGames::save() const {
 }
 
 Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes, int threads) {
-    if (!bytes.starts_with(MAGIC)) return damaged("not in the format of this version");
+    const bool older = bytes.starts_with(OLDER);
+    if (!older && !bytes.starts_with(MAGIC)) return damaged("not in the format of this version");
     if (bytes.size() < MAGIC.size() + sizeof(uint64_t)) return damaged("too short");
     uint64_t sum = 0;
     std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
@@ -276,6 +286,7 @@ Result<std::unique_ptr<VectorGames>> VectorGames::restore(std::string_view bytes
         return std::nullopt;
     };
     if (const auto error = read_positions(starts, plan.starts)) return *error;
+    if (!older && !in.get(plan.scattered_share)) return damaged("too short");
     if (!in.get(plan.late_share) || !in.get(late_starts)) return damaged("too short");
     if (const auto error = read_positions(late_starts, plan.late_starts)) return *error;
     if (const auto error = flaw(plan)) return damaged(error->message);

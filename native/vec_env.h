@@ -27,6 +27,7 @@ struct GamePlan {
     // A share of the games, in units of 2^-32, starts from one of these instead, without random moves.
     std::vector<Position> late_starts;
     uint32_t late_share = 0;
+    uint32_t scattered_share = 0;  // of the others: from a scattered position of its own, without random moves
 };
 
 // A complete finished game.

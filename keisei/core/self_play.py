@@ -99,6 +99,7 @@ class SelfPlay:
                 max_moves=config.max_moves,
                 declaration=config.declaration,
                 random_plies=config.random_plies,
+                scattered_share=config.scattered_start_share,
                 first_number=first_number,
                 stride=stride,
             ),

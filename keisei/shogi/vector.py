@@ -117,6 +117,8 @@ class VectorGames(_native.VectorGames):
     starts: starting positions as SFENs, one drawn for each game; None is the start position of shogi.
     random_plies: random moves before the players take over. A move that would end the game is not played; the
         opening is then shorter.
+    scattered_share: of the games that start from a position of their own with all pieces scattered at random,
+        kings anywhere, without random moves.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class VectorGames(_native.VectorGames):
         declaration: str = "27",
         starts: Sequence[str] | None = None,
         random_plies: int = 0,
+        scattered_share: float = 0.0,
         first_number: int = 0,
         stride: int | None = None,
     ) -> None:
@@ -142,6 +145,7 @@ class VectorGames(_native.VectorGames):
             declaration=str(declaration),
             starts=None if starts is None else list(starts),
             random_plies=_integer("random_plies", random_plies),
+            scattered_share=float(scattered_share),
             first_number=_integer("first_number", first_number, _WORD),
             stride=None if stride is None else _integer("stride", stride, range(1, 2**64)),
         )

@@ -229,7 +229,7 @@ def test_what_is_raised_before_a_step_ends_the_rollout(agent: PPOAgent) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.6])
 def test_saved_games_go_on_exactly(agent: PPOAgent, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keisei.core.self_play.LATE_START_POOL", 5)
-    fields: dict[str, Any] = {"late_start_share": share, "random_plies": 2}
+    fields: dict[str, Any] = {"late_start_share": share, "random_plies": 2, "scattered_start_share": share}
     play = self_play(16, **fields)
     for steps in (40, 17):
         play.rollout(agent, steps)

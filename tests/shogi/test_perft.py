@@ -108,6 +108,24 @@ time.sleep(0.01)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    "starts", [30, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+)
+def test_python_ends_cleanly_while_daemon_threads_wait_for_its_lock(starts: int) -> None:
+    """Short counts: when the shutdown begins, threads are on their way back into Python."""
+    code = """
+import random, threading, time
+from keisei.shogi import START_SFEN, perft
+def count():
+    while True: perft(START_SFEN, 2)
+for _ in range(6): threading.Thread(target=count, daemon=True).start()
+time.sleep(random.random() / 50)
+"""
+    for _ in range(starts):
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("divide", [False, True])
 def test_ctrl_c_stops_a_count_that_would_take_hours(divide: bool) -> None:
     # A shell may have left Ctrl-C ignored; a terminal does not.

@@ -132,18 +132,20 @@ def test_damaged_bytes_are_refused() -> None:
 
 
 # Offsets of the fields in saved_games(), and their struct format.
+SLOT_0 = 56 + 104 + 12
 PARTS = {
     "slots": (15, "<i"),
     "max_moves": (19, "<i"),
     "declaration": (23, "<B"),
     "random_plies": (48, "<i"),
     "starts": (52, "<I"),
-    "late starts": (56 + 104 + 4, "<I"),
-    "hand of slot 0's start": (56 + 104 + 8 + 8 + 8, "<B"),
-    "late start of slot 0": (56 + 104 + 8 + 8 + 104, "<B"),
-    "opening of slot 0": (56 + 104 + 8 + 8 + 105, "<i"),
-    "moves of slot 0": (56 + 104 + 8 + 8 + 109, "<I"),
-    "first move of slot 0": (56 + 104 + 8 + 8 + 113, "<H"),
+    "share of scattered starts": (56 + 104, "<I"),
+    "late starts": (56 + 104 + 8, "<I"),
+    "hand of slot 0's start": (SLOT_0 + 8 + 8, "<B"),
+    "late start of slot 0": (SLOT_0 + 8 + 104, "<B"),
+    "opening of slot 0": (SLOT_0 + 8 + 105, "<i"),
+    "moves of slot 0": (SLOT_0 + 8 + 109, "<I"),
+    "first move of slot 0": (SLOT_0 + 8 + 113, "<H"),
 }
 
 
@@ -158,7 +160,7 @@ def test_the_parts_of_saved_games_are_where_they_are_said_to_be() -> None:
     saved = saved_games()
     found = {part: struct.unpack_from(letter, saved, where)[0] for part, (where, letter) in PARTS.items()}
     del found["first move of slot 0"]
-    assert list(found.values()) == [2, 512, 1, 2, 1, 0, 0, 0, 2, 12]
+    assert list(found.values()) == [2, 512, 1, 2, 1, 0, 0, 0, 0, 2, 12]
     for part, value in found.items():
         assert forge(saved, part, value) == saved
 
@@ -193,11 +195,18 @@ def test_saved_games_that_cannot_be_are_refused(part: str, value: int, message: 
 
 def test_saved_games_of_another_version_or_of_no_slot_are_refused() -> None:
     saved = saved_games()
-    other = saved[:-8].replace(b"keisei games 2\n", b"keisei games 3\n")
+    other = saved[:-8].replace(b"keisei games 3\n", b"keisei games 4\n")
     with pytest.raises(NotationError, match="not in the format of this version"):
         VectorGames.restore(other + fnv(other))
     with pytest.raises(NotationError, match="invalid settings"):
-        VectorGames.restore(forge(saved[: 56 + 104 + 8] + bytes(8), "slots", 0))
+        VectorGames.restore(forge(saved[:SLOT_0] + bytes(8), "slots", 0))
+
+
+def test_saved_games_from_before_scattered_starts_go_on() -> None:
+    saved = saved_games()
+    where = PARTS["share of scattered starts"][0]
+    older = (saved[:where] + saved[where + 4 : -8]).replace(b"keisei games 3\n", b"keisei games 2\n")
+    assert VectorGames.restore(older + fnv(older)).save() == saved
 
 
 def test_a_start_that_is_over_is_refused_also_where_no_slot_plays_from_it() -> None:

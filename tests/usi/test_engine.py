@@ -1,6 +1,7 @@
 """Conversations with a real engine in its own process, and a small network."""
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -100,6 +101,33 @@ def test_what_a_library_prints_is_not_taken_for_an_answer(checkpoint: Path) -> N
         out, _ = process.communicate(b"usi\nquit\n", timeout=PATIENCE)
     assert process.returncode == 0
     assert b"noise" not in out
+
+
+@pytest.mark.parametrize(
+    "starts", [12, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_a_gui_that_goes_away_at_any_moment_leaves_no_complaint(checkpoint: Path, starts: int) -> None:
+    moments = random.Random(starts)
+    go = "usi\nisready\nposition startpos\ngo {}\n"
+    talks = ["usi\nisready\n", *(go.format(how) for how in ("infinite", "byoyomi 300", "mate infinite"))]
+    for _ in range(starts):
+        with subprocess.Popen(
+            [sys.executable, "-m", "keisei.usi.main", str(checkpoint)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdin.write(moments.choice(talks).encode())
+            process.stdin.flush()
+            time.sleep(moments.uniform(0, 1))  # while it loads, thinks, or answers
+            if moments.random() < 0.5:
+                process.stdout.close()
+            process.stdin.close()
+            assert process.wait(PATIENCE) == 0
+            assert process.stderr.read() == b""
 
 
 def test_the_options_of_the_command_line_are_the_defaults(checkpoint: Path) -> None:
