@@ -1,26 +1,39 @@
-"""Game records: reading (with every move checked) and writing CSA, KIF and USI position lines."""
+"""Game records: reading (with every move checked) and writing CSA, KIF and USI position lines.
+
+KI2 records and lists of positions (SFEN) are only read.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from keisei._native import NotationError
 from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa, write_csa_games
+from keisei.shogi.records.ki2 import read_ki2
 from keisei.shogi.records.kif import read_kif, write_kif
 from keisei.shogi.records.record import GameRecord
-from keisei.shogi.records.usi import read_usi, read_usi_games, write_usi
+from keisei.shogi.records.usi import read_sfen_games, read_usi, read_usi_games, write_usi
 
-_Format = tuple[Callable[[bytes], list[GameRecord]], Callable[[GameRecord], str]]
-_KIF: _Format = (lambda data: [read_kif(data)], write_kif)
-_FORMATS: dict[str, _Format] = {
-    ".csa": (read_csa_games, write_csa),
-    ".kif": _KIF,
-    ".kifu": _KIF,
-    ".usi": (read_usi_games, lambda record: write_usi(record) + "\n"),
+_Read = Callable[[bytes], list[GameRecord]]
+_READERS: dict[str, _Read] = {
+    ".csa": read_csa_games,
+    ".kif": lambda data: [read_kif(data)],
+    ".kifu": lambda data: [read_kif(data)],
+    ".ki2": lambda data: [read_ki2(data)],
+    ".ki2u": lambda data: [read_ki2(data)],
+    ".usi": read_usi_games,
+    ".sfen": read_sfen_games,
 }
+_WRITERS: dict[str, Callable[[GameRecord], str]] = {
+    ".csa": write_csa,
+    ".kif": write_kif,
+    ".kifu": write_kif,
+    ".usi": lambda record: write_usi(record) + "\n",
+}
+READ_KINDS, WRITTEN_KINDS = tuple(_READERS), tuple(_WRITERS)
 
 
 def read_record(path: str | Path) -> GameRecord:
-    """Read the only game in a .csa, .kif, .kifu or .usi file."""
+    """Read the only game in a .csa, .kif, .kifu, .ki2, .ki2u, .usi or .sfen file."""
     games = read_records(path)
     if len(games) != 1:
         raise NotationError(f"{path} has {len(games)} games, expected one")
@@ -28,30 +41,37 @@ def read_record(path: str | Path) -> GameRecord:
 
 
 def read_records(path: str | Path) -> list[GameRecord]:
-    """Read all games in a file; a .csa separates them by lines with a slash, a .usi has one per line."""
-    read, _ = _format_of(Path(path))
-    return read(Path(path).read_bytes())
+    """Read all games in a file: a .csa has a slash between them, .usi and .sfen have one per line."""
+    path = Path(path)
+    if path.suffix.lower() not in _READERS:
+        raise NotationError(f"unknown record format '{path.name}': expected {_listed(READ_KINDS)}")
+    return _READERS[path.suffix.lower()](path.read_bytes())
 
 
 def write_record(path: str | Path, record: GameRecord) -> None:
     """Write one game as UTF-8, in the format given by the file's extension."""
-    _, write = _format_of(Path(path))
-    Path(path).write_text(write(record), encoding="utf-8")
+    path = Path(path)
+    if path.suffix.lower() not in _WRITERS:
+        unknown = "unknown record format" if path.suffix.lower() not in _READERS else "cannot write"
+        raise NotationError(f"{unknown} '{path.name}': expected {_listed(WRITTEN_KINDS)}")
+    path.write_text(_WRITERS[path.suffix.lower()](record), encoding="utf-8")
 
 
-def _format_of(path: Path) -> _Format:
-    if path.suffix.lower() not in _FORMATS:
-        raise NotationError(f"unknown record format '{path.name}': expected .csa, .kif, .kifu or .usi")
-    return _FORMATS[path.suffix.lower()]
+def _listed(kinds: tuple[str, ...]) -> str:
+    return f"{', '.join(kinds[:-1])} or {kinds[-1]}"
 
 
 __all__ = [
+    "READ_KINDS",
+    "WRITTEN_KINDS",
     "GameRecord",
     "read_csa",
     "read_csa_games",
+    "read_ki2",
     "read_kif",
     "read_record",
     "read_records",
+    "read_sfen_games",
     "read_usi",
     "read_usi_games",
     "write_csa",

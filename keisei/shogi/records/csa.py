@@ -33,6 +33,7 @@ PIECE_OF_CSA = {csa: piece for piece, csa in CSA_OF_PIECE.items()}
 _SIGNS = "+-"
 _START_BOARD = Diagram.from_sfen(START_SFEN).board
 _HEADER_KEY = re.compile("[A-Z][A-Z0-9_+-]*")  # TIME+ and TIME- are per player
+_MOVE = re.compile(r"([+-])(00|[1-9][1-9])([1-9][1-9])([A-Z]{2})")
 _SET = {"P": 18, "L": 4, "N": 4, "S": 4, "G": 4, "B": 2, "R": 2}
 
 _ENDINGS: dict[str, Ending] = {
@@ -62,7 +63,7 @@ def write_csa(record: GameRecord) -> str:
     lines += _position_lines(game.start_sfen)
     lines += comment_lines(record, 0, "'*")
     for number, move in enumerate(record.moves, 1):
-        lines.append(_move_text(game, move))
+        lines.append(csa_move(game, move))
         play(game, move)
         if record.seconds:
             lines.append(f"T{record.seconds[number - 1]}")
@@ -120,7 +121,8 @@ def _square_number(square: str) -> str:
     return f"{square[0]}{RANKS.index(square[1]) + 1}"
 
 
-def _move_text(game: ShogiGame, move: Move) -> str:
+def csa_move(game: ShogiGame, move: Move) -> str:
+    """Return a move as CSA writes it, before it is played."""
     if move.from_square is None:
         start, piece = "00", str(move.dropped)
     else:
@@ -128,6 +130,25 @@ def _move_text(game: ShogiGame, move: Move) -> str:
         piece = ("+" if move.promotes else "") + (game.piece_at(move.from_square) or "P").upper()
     # The move may be illegal; play() then rejects it, with its number.
     return f"{_SIGNS[game.turn]}{start}{_square_number(move.to_square)}{CSA_OF_PIECE.get(piece, 'FU')}"
+
+
+def usi_of_csa(game: ShogiGame, text: str) -> str:
+    """Return a CSA move of the side to move as USI; whether it is legal is not checked."""
+    match = _MOVE.fullmatch(text)
+    if not match or match[4] not in PIECE_OF_CSA or match[2] == match[3]:
+        raise NotationError("expected a move such as +7776FU")
+    if _SIGNS.index(match[1]) != game.turn:
+        raise NotationError(f"it is {game.turn}'s move")
+    to, piece = _square_name(match[3]), PIECE_OF_CSA[match[4]]
+    if match[2] == "00":
+        if piece not in _SET:
+            raise NotationError("only an unpromoted piece can be dropped")
+        return f"{piece}*{to}"
+    start = _square_name(match[2])
+    standing = (game.piece_at(start) or "").upper()
+    if piece not in (standing, f"+{standing}"):
+        raise NotationError(f"the piece on {start} is {CSA_OF_PIECE.get(standing, 'none')}")
+    return f"{start}{to}{'+' if piece != standing else ''}"
 
 
 def _ending(outcome: Outcome | None, turn: Color) -> str:
@@ -217,22 +238,7 @@ class _Reader:
             raise NotationError("move before the side to move")
         if self._ending is not None:
             raise NotationError("move after the end of the game")
-        match = re.fullmatch(r"([+-])(00|[1-9][1-9])([1-9][1-9])([A-Z]{2})", text)
-        if not match or match[4] not in PIECE_OF_CSA or match[2] == match[3]:
-            raise NotationError("expected a move such as +7776FU")
-        if _SIGNS.index(match[1]) != game.turn:
-            raise NotationError(f"it is {game.turn}'s move")
-        to, piece = _square_name(match[3]), PIECE_OF_CSA[match[4]]
-        if match[2] == "00":
-            if piece not in _SET:
-                raise NotationError("only an unpromoted piece can be dropped")
-            play(game, f"{piece}*{to}")
-            return
-        start = _square_name(match[2])
-        standing = (game.piece_at(start) or "").upper()
-        if piece not in (standing, f"+{standing}"):
-            raise NotationError(f"the piece on {start} is {CSA_OF_PIECE.get(standing, 'none')}")
-        play(game, f"{start}{to}{'+' if piece != standing else ''}")
+        play(game, usi_of_csa(game, text))
 
     def _time(self, text: str) -> None:
         match = re.fullmatch(r"T(\d{1,9})(\.\d*)?", text)

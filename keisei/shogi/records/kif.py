@@ -9,15 +9,14 @@ import re
 
 from keisei._native import START_SFEN, Move, NotationError
 from keisei.shogi.bod import (
-    BOARD_KANJI,
     FULL_WIDTH_FILES,
     KANJI_NUMBERS,
-    PIECE_OF_KANJI,
     BodReader,
     is_bod_line,
     write_bod,
 )
 from keisei.shogi.diagram import RANKS
+from keisei.shogi.japanese_moves import MOVE_KANJI, read_description
 from keisei.shogi.outcome import Color, Outcome, Reason
 from keisei.shogi.records.record import (
     Draft,
@@ -55,11 +54,6 @@ HANDICAPS = {
 _HANDICAP_OF_SFEN = {sfen: name for name, sfen in HANDICAPS.items()}
 _PLAYER_KEYS = {"先手": Color.BLACK, "下手": Color.BLACK, "後手": Color.WHITE, "上手": Color.WHITE}
 
-# In moves, where there is room, some promoted pieces have two-letter names.
-_MOVE_KANJI = BOARD_KANJI | {"+L": "成香", "+N": "成桂", "+S": "成銀"}
-_PIECE_OF_NAME = PIECE_OF_KANJI | {kanji: piece for piece, kanji in _MOVE_KANJI.items()}
-_PIECE_NAMES = "|".join(sorted(_PIECE_OF_NAME, key=len, reverse=True))
-
 _ENDINGS: dict[str, Ending] = {
     "投了": (False, Reason.RESIGNATION),
     "詰み": (False, Reason.CHECKMATE),
@@ -81,10 +75,8 @@ _SUMMARY = re.compile(r"まで\d+手で(時間切れにより)?(先手|後手|�
 _SUMMARY_OF_A_DRAW = re.compile(r"まで\d+手で(千日手|持将棋)")
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s　]+(\S.*)")
 _TIME = re.compile(r"\(\s*(\d{1,9}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?\s*(?:/[^()]*)?\)\s*(?:\+\s*)?$")
-_MOVE = re.compile(
-    r"(?:([１-９1-9])([一二三四五六七八九])|(同)[\s　]*)"
-    rf"({_PIECE_NAMES})(成|不成)?(?:(打)|\(([1-9])([1-9])\))"
-)
+
+_EXAMPLES = "７六歩(77), ５五角打 or 投了"
 
 
 def write_kif(record: GameRecord) -> str:
@@ -103,7 +95,7 @@ def write_kif(record: GameRecord) -> str:
     totals = [0, 0]
     last_square = ""
     for number, move in enumerate(record.moves, 1):
-        text = _move_text(game, move, last_square)
+        text = kif_move(game, move, last_square)
         if record.seconds:
             seconds = record.seconds[number - 1]
             totals[game.turn] += seconds
@@ -122,7 +114,7 @@ def write_kif(record: GameRecord) -> str:
 
 def read_kif(data: str | bytes) -> GameRecord:
     """Read the main line of a game and check every move against the rules."""
-    return _Reader().read(lines_of(decode(data)))
+    return KifReader().read(lines_of(decode(data)))
 
 
 def _is_header_key(key: str) -> bool:
@@ -145,17 +137,18 @@ def _clock(seconds: int, total: int) -> str:
     return f"{seconds // 60:2d}:{seconds % 60:02d}/{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"
 
 
-def _move_text(game: ShogiGame, move: Move, last_square: str) -> str:
+def kif_move(game: ShogiGame, move: Move, last_square: str = "") -> str:
+    """Return a move as KIF writes it, before it is played; last_square: where the one before ended."""
     to = move.to_square
     place = f"{FULL_WIDTH_FILES[int(to[0])]}{KANJI_NUMBERS[RANKS.index(to[1]) + 1]}"
     if to == last_square:
         place = "同　"
     if move.from_square is None:
-        return f"{place}{_MOVE_KANJI[str(move.dropped)]}打"
+        return f"{place}{MOVE_KANJI[str(move.dropped)]}打"
     # The move may be illegal; play() then rejects it, with its number.
     piece = (game.piece_at(move.from_square) or "P").upper()
     start = f"({move.from_square[0]}{RANKS.index(move.from_square[1]) + 1})"
-    return f"{place}{_MOVE_KANJI[piece]}{'成' if move.promotes else ''}{start}"
+    return f"{place}{MOVE_KANJI[piece]}{'成' if move.promotes else ''}{start}"
 
 
 def _ending(outcome: Outcome | None, turn: Color) -> str | None:
@@ -172,34 +165,42 @@ def _ending(outcome: Outcome | None, turn: Color) -> str | None:
     return "投了" if outcome.winner != turn else None
 
 
-class _Reader:
-    """A top-to-bottom reader of a record: headers, then numbered moves, then the ending."""
+class KifReader:
+    """A top-to-bottom reader of a record: headers, then numbered moves, then the ending.
+
+    A format with the same headers and other moves overrides `kind` and `read_moves`.
+    """
+
+    kind = "kif"
 
     def __init__(self) -> None:
-        self._draft = Draft()
+        self.draft = Draft()
+        self.last_square = ""
+        self.line_number = 0
         self._diagram: BodReader | None = None
         self._handicap = "平手"
         self._ending: str | None = None
         self._summary: Outcome | None = None  # the side to move may contradict its reason
-        self._last_square = ""
         self._empty = True  # apart from comments and bookmarks
 
     def read(self, lines: list[str]) -> GameRecord:
+        """Return the record in these lines."""
         for number, line in enumerate(lines, 1):
             if line.startswith("変化"):  # variations follow the main line
                 break
+            self.line_number = number
             try:
                 self._line(line)
             except NotationError as error:
-                raise NotationError(f"bad kif line {number} {line[:80]!r}: {error}") from error
+                raise NotationError(f"bad {self.kind} line {number} {line[:80]!r}: {error}") from error
         if self._empty:
-            raise NotationError("bad kif record: neither a header nor a move")
-        game = self._begun()
-        return self._draft.finish(game, self._claimed(game.turn))
+            raise NotationError(f"bad {self.kind} record: neither a header nor a move")
+        game = self.begun()
+        return self.draft.finish(game, self._claimed(game.turn))
 
     def _line(self, line: str) -> None:
         if line.startswith("*"):
-            self._draft.add_comment(line[1:])
+            self.draft.add_comment(line[1:])
         elif line.strip() and not line.startswith(("#", "&")):
             self._empty = False
             self._content(line)
@@ -209,45 +210,53 @@ class _Reader:
             return
         if line.startswith("まで"):
             self._summary = _read_summary(line)
-        elif is_bod_line(line) and self._draft.game is None:
+        elif is_bod_line(line) and self.draft.game is None:
             self._diagram = self._diagram or BodReader()
             self._diagram.read(line)
-        elif match := _NUMBERED.fullmatch(line):
-            self._numbered(int(match[1]), match[2].strip())
+        elif self.read_moves(line):
+            return
         elif match := re.fullmatch(r"([^：:]+)[：:](.*)", line):
             self._header(match[1].strip(), match[2].strip())
         else:
             raise NotationError("neither a header, a move nor a comment")
 
     def _header(self, key: str, value: str) -> None:
-        if self._draft.game is not None:
+        if self.draft.game is not None:
             raise NotationError("header after the first move")
         if key in _PLAYER_KEYS:
-            self._draft.names[_PLAYER_KEYS[key]] = value
+            self.draft.names[_PLAYER_KEYS[key]] = value
         elif key == "手合割":
             if value != "その他" and value not in HANDICAPS:
                 raise NotationError(f"unknown handicap {value!r}")
             self._handicap = value
         else:
-            self._draft.headers[key] = value
+            self.draft.headers[key] = value
 
-    def _begun(self) -> ShogiGame:
-        if self._draft.game is None:
+    def begun(self) -> ShogiGame:
+        """Return the game, after setting up its first position."""
+        if self.draft.game is None:
             if self._diagram:
                 sfen = self._diagram.sfen()
             elif self._handicap == "その他":
-                raise NotationError("bad kif record: handicap その他 without a board diagram")
+                raise NotationError(f"bad {self.kind} record: handicap その他 without a board diagram")
             else:
                 sfen = HANDICAPS[self._handicap]
-            return self._draft.begin(sfen)
-        return self._draft.game
+            return self.draft.begin(sfen)
+        return self.draft.game
+
+    def read_moves(self, line: str) -> bool:
+        """Play the moves of a line; return False if it has none."""
+        match = _NUMBERED.fullmatch(line)
+        if match:
+            self._numbered(int(match[1]), match[2].strip())
+        return match is not None
 
     def _numbered(self, number: int, text: str) -> None:
-        game = self._begun()
+        game = self.begun()
         if self._ending is not None:
             raise NotationError("move after the end of the game")
-        if number != self._draft.moves_played + 1:
-            raise NotationError(f"expected move {self._draft.moves_played + 1}")
+        if number != self.draft.moves_played + 1:
+            raise NotationError(f"expected move {self.draft.moves_played + 1}")
         time = _TIME.search(text)
         if time:
             text = text[: time.start()]
@@ -257,35 +266,27 @@ class _Reader:
             return
         self._move(game, text)
         if time:
-            self._draft.seconds[number] = _seconds(time)
+            self.draft.seconds[number] = _seconds(time)
 
     def _move(self, game: ShogiGame, text: str) -> None:
-        match = _MOVE.fullmatch(text)
-        if match is None:
-            raise NotationError("expected a move such as ７六歩(77), ５五角打 or 投了")
-        file, rank, same, name, promotion, drop, from_file, from_rank = match.groups()
-        if same and not self._last_square:
-            raise NotationError("同 without a previous move")
-        to = self._last_square if same else f"{_digit(file)}{RANKS[KANJI_NUMBERS.index(rank) - 1]}"
-        piece = _PIECE_OF_NAME[name]
-        if drop:
-            if piece not in "RBGSNLP" or promotion:
-                raise NotationError("only an unpromoted piece can be dropped")
-            play(game, f"{piece}*{to}")
+        if not text.endswith(("打", ")")):
+            raise NotationError(f"expected a move such as {_EXAMPLES}")
+        told = read_description(text, self.last_square, examples=_EXAMPLES)
+        if told.start is None:
+            play(game, f"{told.piece}*{told.to}")
         else:
-            start = f"{from_file}{RANKS[int(from_rank) - 1]}"
-            standing = game.piece_at(start)
-            if start == to or standing is None or standing.upper() != piece:
-                raise NotationError(f"no {name} on {start} to move to {to}")
-            play(game, f"{start}{to}{'+' if promotion == '成' else ''}")
-        self._last_square = to
+            standing = game.piece_at(told.start)
+            if told.start == told.to or standing is None or standing.upper() != told.piece:
+                raise NotationError(f"no {MOVE_KANJI[told.piece]} on {told.start} to move to {told.to}")
+            play(game, f"{told.start}{told.to}{'+' if told.promotes else ''}")
+        self.last_square = told.to
 
     def _claimed(self, turn: Color) -> Outcome | None:
         """Return the result given by the record's last word or its summary; the two must agree."""
         by_word = ending_outcome(_ENDINGS[self._ending], turn) if self._ending in _ENDINGS else None
         if by_word and self._summary and by_word.winner != self._summary.winner:
             raise NotationError(
-                f"bad kif record: its moves end with {by_word}, its summary says {self._summary}"
+                f"bad {self.kind} record: its moves end with {by_word}, its summary says {self._summary}"
             )
         if self._ending or self._summary is None:
             return by_word
@@ -302,10 +303,6 @@ def _read_summary(line: str) -> Outcome | None:
         reason = Reason.TIME if match[1] else Reason.ILLEGAL_MOVE if match[3] else Reason.RESIGNATION
         return Outcome(side if match[4] == "勝ち" else side.opponent, reason)
     return None
-
-
-def _digit(file: str) -> str:
-    return str(FULL_WIDTH_FILES.find(file)) if file in FULL_WIDTH_FILES else file
 
 
 def _seconds(time: re.Match[str]) -> int:

@@ -1,9 +1,11 @@
 """Reading and writing USI position lines."""
 
+from pathlib import Path
+
 import pytest
 from record_cases import BLACK, EXCHANGE, GOLD_MATES, moves
 
-from keisei.shogi import GameRecord, NotationError, Outcome, Reason, read_usi, write_usi
+from keisei.shogi import GameRecord, NotationError, Outcome, Reason, read_records, read_usi, write_usi
 
 
 @pytest.mark.parametrize("word", ["position ", "", "  position   "])
@@ -42,3 +44,16 @@ def test_usi_line_is_written() -> None:
 def test_usi_that_cannot_be_read_is_refused(line: str, why: str) -> None:
     with pytest.raises(NotationError, match=why):
         read_usi(line)
+
+
+def test_positions_are_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "positions.sfen"
+    path.write_text(f"{GOLD_MATES}\n\nsfen {GOLD_MATES} moves 5c5b+\nstartpos\n", encoding="utf-8")
+    assert read_records(path) == [
+        GameRecord((), GOLD_MATES),
+        GameRecord(moves("5c5b+"), GOLD_MATES),
+        GameRecord(()),
+    ]
+    path.write_text("startpos\nnonsense\n", encoding="utf-8")
+    with pytest.raises(NotationError, match=r"^line 2: bad sfen 'nonsense'"):
+        read_records(path)

@@ -5,7 +5,7 @@ from conftest import random_play
 from reference import flip_sfen, flip_usi
 
 from keisei.shogi import Move, ShogiGame
-from keisei.usi.why_illegal import why_illegal
+from keisei.shogi.why_illegal import why_illegal
 
 START = ShogiGame().sfen()
 # A position, a move that is illegal there, and a part of the reason.

@@ -1,6 +1,8 @@
 """Explanations of illegal moves for people. The rules themselves are native; this only explains them."""
 
-from keisei.shogi import Color, Move, ShogiGame
+from keisei._native import Move
+from keisei.shogi.outcome import Color
+from keisei.shogi.shogi_game import ShogiGame
 
 _GOLD = ((0, -1), (-1, -1), (1, -1), (-1, 0), (1, 0), (0, 1))
 _DIAGONAL = ((-1, -1), (1, -1), (-1, 1), (1, 1))
