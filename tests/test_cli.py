@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keisei.cli.app import COMMANDS, load_command
+from keisei.cli.app import COMMANDS, GROUPS, load_command
 from keisei.config.fields import reference
 from keisei.config.files import load_config, to_yaml
 from keisei.config.schema import AppConfig
@@ -41,6 +41,37 @@ def test_help_lists_the_commands_and_teaches_by_example() -> None:
     assert "keisei perft 5" in keisei("perft", "--help").stdout
 
 
+def test_help_begins_with_training_and_groups_the_commands() -> None:
+    shown = keisei("--help").stdout
+    places = [shown.index(word) for word in ("Train", " train ", "Play", " play ", "Measure", " perft ")]
+    assert places == sorted(places)
+    assert set(GROUPS) == {module for module, _ in COMMANDS.values()}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "keisei", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == keisei("--version").stdout
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    for words, expected in (("keisei tr", "train"), ("keisei train --re", "--resume")):
+        asked = {"_KEISEI_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        asked["COMP_CWORD"] = str(len(words.split()) - 1)
+        done = subprocess.run(
+            [COMMAND], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.stdout.split() == [expected]
+
+
+def test_a_setting_given_as_an_option_is_answered_with_how_to_give_it() -> None:
+    line = refusal("train", "--lr", "0.1")
+    assert "No such option: --lr" in line
+    assert "training.games=32: keisei config --describe lists them" in line
+    assert "settings are given" not in refusal("ladder", "--lr", "0.1")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None:
     assert load_command(name).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name][1]
@@ -60,6 +91,7 @@ def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None
         ("evaluate missing", 2, "['numpy']"),
         ("ladder missing", 2, "['numpy']"),
         ("export missing", 2, "['numpy']"),
+        ("analyze missing.kif", 2, "['numpy']"),
         ("plot missing", 2, "['matplotlib', 'numpy']"),
     ],
 )
@@ -132,7 +164,7 @@ def test_divide_prints_a_line_for_each_first_move() -> None:
         (("perft", "1", "--nonsense"), "--nonsense"),
         (("nonsense",), "nonsense"),
         (("show", "missing.kif"), "missing.kif: No such file or directory"),
-        (("show", "game.txt"), "expected .csa, .kif, .kifu or .usi"),
+        (("show", "game.txt"), "expected .csa, .kif, .kifu, .ki2, .ki2u, .usi or .sfen"),
         (("config", "missing.yaml"), "missing.yaml: no such file or shipped config"),
         (("config", "tiny", "gpu"), "two configs, tiny and gpu; an override is setting=value"),
     ],
@@ -211,6 +243,19 @@ def test_convert_writes_the_same_game_in_another_format(tmp_path: Path) -> None:
     assert keisei("convert", source, target).returncode == 0
     assert read_record(target) == read_record(source)
     assert read_record(target).sfen == START_SFEN
+
+
+def test_ki2_and_positions_are_read(tmp_path: Path) -> None:
+    source, position = tmp_path / "game.ki2", tmp_path / "position.sfen"
+    source.write_text("先手：甲\n▲７六歩 △３四歩\n", encoding="utf-8")
+    assert keisei("show", source).stdout.startswith("☗甲 ☖?: 2 moves, unfinished\n")
+    assert keisei("convert", source, tmp_path / "game.csa").returncode == 0
+    assert read_record(tmp_path / "game.csa").moves == read_record(source).moves
+    assert "cannot write 'other.ki2': expected .csa" in refusal("convert", source, tmp_path / "other.ki2")
+    position.write_text("4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n", encoding="utf-8")
+    assert "先手の持駒：金" in keisei("show", position).stdout
+    source.write_text("▲７六歩 △３四歩\n▲５八金\n", encoding="utf-8")
+    assert "bad ki2 line 2" in refusal("show", source)
 
 
 def test_a_record_that_breaks_a_rule_is_refused_with_the_move_number(tmp_path: Path) -> None:

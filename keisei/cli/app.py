@@ -15,19 +15,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from keisei.errors import UserError
+from keisei.cli import raise_on_interrupt
+from keisei.errors import UserError, install_command
 from keisei.shogi import NotationError, RulesError
 
 # Command: its module, which has a function of that name, and the first line of its help.
 COMMANDS = {
-    "perft": (
-        "records",
-        "Count the legal move sequences of a given length, to check and time the move generator.",
-    ),
-    "show": ("records", "Check a game record against the rules, and print its result and a position."),
-    "convert": ("records", "Convert a game record between CSA, KIF and USI, checking every move."),
-    "config": ("settings", "Check a config and print it in full, as YAML."),
     "train": ("training", "Train a player by self-play; Ctrl-C saves, and --resume continues from there."),
+    "plot": (
+        "plotting",
+        "Plot the training curves and ratings of a run, or the curves of several runs in one picture.",
+    ),
+    "config": ("settings", "Check a config and print it in full, as YAML."),
     "doctor": (
         "training",
         "Report what this machine offers for training, and measure which numeric formats are fast here.",
@@ -36,9 +35,18 @@ COMMANDS = {
         "profiling",
         "Show where the time of a training goes: phases, functions, stacks and memory of every process.",
     ),
-    "plot": (
-        "plotting",
-        "Plot the training curves and ratings of a run, or the curves of several runs in one picture.",
+    "play": (
+        "playing",
+        "Play a game against a trained network or another player in the terminal; "
+        "type help for the commands.",
+    ),
+    "analyze": (
+        "analysis",
+        "Analyze a game with a network: the win rate at every move, a graph, and the better moves missed.",
+    ),
+    "usi": (
+        "playing",
+        "Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.",
     ),
     "evaluate": (
         "matches",
@@ -49,15 +57,26 @@ COMMANDS = {
         "matches",
         "Rate many players against each other, playing where the ratings are least certain.",
     ),
-    "usi": (
-        "playing",
-        "Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.",
+    "show": ("records", "Check a game record against the rules, and print its result and a position."),
+    "convert": (
+        "records",
+        "Convert a game record (CSA, KIF, KI2, USI) to CSA, KIF or USI, checking every move.",
     ),
-    "play": ("playing", "Play a game against a trained network in the terminal; type help for the commands."),
     "export": (
         "exporting",
         "Write a checkpoint's network as ONNX, after running it and comparing it with the original.",
     ),
+    "perft": (
+        "records",
+        "Count the legal move sequences of a given length, to check and time the move generator.",
+    ),
+}
+# How --help groups them, by their modules.
+GROUPS = {
+    **dict.fromkeys(("training", "plotting", "settings", "profiling"), "Train"),
+    **dict.fromkeys(("playing", "analysis"), "Play"),
+    "matches": "Measure",
+    **dict.fromkeys(("records", "exporting"), "Convert and check"),
 }
 
 # What the extra `train` adds to the engine.
@@ -71,12 +90,18 @@ class _LazyGroup(TyperGroup):
     """A group that lists commands from the table, and loads only the one that is called."""
 
     def __init__(self, **settings: Any) -> None:
-        listed = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+        listed = {
+            name: TyperCommand(name, help=text, rich_help_panel=GROUPS[module])
+            for name, (module, text) in COMMANDS.items()
+        }
         super().__init__(**{**settings, "commands": listed})
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(str(name)), rest
+        command = load_command(str(name))
+        if name != "train":  # which handles signals itself as soon as there is something to save
+            raise_on_interrupt()
+        return name, command, rest
 
 
 def load_command(name: str) -> Any:
@@ -89,7 +114,6 @@ def load_command(name: str) -> Any:
 
 app = typer.Typer(
     cls=_LazyGroup,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Keisei (形勢): shogi self-play training.",
 )
@@ -106,8 +130,8 @@ def _top(
         print(context.get_help())
 
 
-def main() -> None:
-    """Run the command line."""
+def run_command_line() -> None:
+    """Run the command line; keisei.cli.main calls this."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show 歩 shows ?
@@ -115,15 +139,23 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))  # None, or typer's exit code: 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
-        _refuse(mistake.format_message())
+        _refuse(mistake.format_message() + _hint(mistake))
     except (UserError, NotationError, RulesError) as mistake:
         _refuse(*str(mistake).splitlines())
     except ModuleNotFoundError as mistake:  # `pip install keisei` alone brings the engine
         if mistake.name is None or mistake.name.partition(".")[0] not in TRAINING_PACKAGES:
             raise
-        _refuse(f"this command needs {mistake.name}, which is not installed: pip install 'keisei[train]'")
+        _refuse(f"this command needs {mistake.name}, which is not installed: {install_command('train')}")
     except OSError as mistake:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
+
+
+def _hint(mistake: Any) -> str:
+    """Return what to add where a setting was given as an option: `keisei train --lr 0.1`."""
+    context, option = getattr(mistake, "ctx", None), getattr(mistake, "option_name", None)
+    if option is None or context is None or context.info_name not in ("train", "doctor", "profile", "config"):
+        return ""
+    return "; settings are given without hyphens, training.games=32: keisei config --describe lists them"
 
 
 def _refuse(*messages: str) -> NoReturn:

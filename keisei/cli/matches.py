@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import MaxMoves, Where
+from keisei.cli.arguments import MaxMoves, WhereOrShipped
 from keisei.core.device import cores
 from keisei.evaluation import evaluate as matches
 from keisei.evaluation.matches.match_conditions import RANDOM_PLIES, START, MatchConditions, read_openings
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
 from keisei.evaluation.ratings.sprt import Sprt
-from keisei.runs.find import checkpoints_of, find_checkpoint, run_of
+from keisei.runs.find import SHIPPED, checkpoints_of, find_checkpoint, run_of
 
 Games = Annotated[int, typer.Option(min=2, help="Games against each opponent; must be even.")]
 RandomPlies = Annotated[
@@ -34,7 +34,7 @@ Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cu
 
 
 def evaluate(
-    where: Where,
+    where: WhereOrShipped = SHIPPED,
     against: Annotated[
         list[str] | None,
         typer.Option(

@@ -1,17 +1,26 @@
 """usi, play: the network as an engine, and as an opponent in the terminal."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import MaxMoves, Where
+from keisei.cli.arguments import GameNumber, MaxMoves, WhereOrShipped, one_game
+from keisei.runs.checkpoint_format import CheckpointError
+from keisei.runs.find import SHIPPED, find_checkpoint
 from keisei.usi import main as engine
 from keisei.usi import play as terminal
+from keisei.usi.opponent import Opponent
+from keisei.usi.play_setup import set_up
+
+VISITS = 400
+
+_PLAYERS = ("random", "greedy", "material")  # and alphabeta-N; the rest of a player text has a sign in it
 
 
 def usi(
-    where: Where,
+    where: WhereOrShipped = SHIPPED,
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Set an option's default; can be repeated."),
@@ -19,39 +28,101 @@ def usi(
 ) -> None:
     """Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.
 
+    keisei usi
+
     keisei usi runs/first --option Visits=400
     """
     raise typer.Exit(engine.main(where, _named(option or [])))
 
 
 def play(
-    where: Where,
-    color: Annotated[str, typer.Option(help="Your side: black (moves first), white or random.")] = "black",
+    opponent: Annotated[
+        str,
+        typer.Argument(
+            metavar="[OPPONENT]",
+            help="A run or checkpoint, as for usi: shipped, latest, RUN, RUN@best, RUN@STEP; or random, "
+            "greedy, material, alphabeta-1 to alphabeta-6, 'RUN;visits=100', 'usi:COMMAND;depth=1'.",
+        ),
+    ] = SHIPPED,
+    color: Annotated[
+        str | None,
+        typer.Option(
+            help="Your side: black (moves first), white or random.",
+            show_default="black; with --from, the side to move",
+        ),
+    ] = None,
     visits: Annotated[
-        int, typer.Option(min=0, help="Search visits per move; 0 plays from the policy alone.")
-    ] = 400,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Search visits per move of a network; 0 plays from the policy alone.",
+            show_default=str(VISITS),
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Play on from a .kif, .ki2, .csa or .usi game, or a position in a .sfen.",
+        ),
+    ] = None,
+    moves: Annotated[
+        int | None,
+        typer.Option(
+            "--move", metavar="N", min=0, help="With --from: after move N.", show_default="the last move"
+        ),
+    ] = None,
+    game_number: GameNumber = None,
     sfen: Annotated[str | None, typer.Option(help="The position to start from.")] = None,
     handicap: Annotated[str | None, typer.Option(help="White's handicap, such as lance or 2-piece.")] = None,
     declaration: Annotated[str, typer.Option(help="Rule for declaring a win: 27, 24, try or off.")] = "27",
     max_moves: MaxMoves = 512,
     save: Annotated[Path | None, typer.Option(help="Save the game to this .kif, .csa or .usi file.")] = None,
 ) -> None:
-    """Play a game against a trained network in the terminal; type help for the commands.
+    """Play a game against a trained network or another player in the terminal; type help for the commands.
+
+    keisei play
 
     keisei play runs/first --color white --save game.kif
+
+    keisei play alphabeta-2 --handicap 2-piece
+
+    keisei play runs/first --from game.kif --move 40
+
+    Moves are typed as 7g7f, 76歩, P-7f or 7776FU.
     """
-    raise typer.Exit(
-        terminal.main(
-            where,
-            color=color,
-            visits=visits,
-            sfen=sfen,
-            handicap=handicap,
-            declaration=declaration,
-            max_moves=max_moves,
-            save=save,
-        )
+    if record is None and (game_number is not None or moves is not None):
+        raise typer.BadParameter("--move and --game choose from a file: expected --from FILE too")
+    game = set_up(
+        sfen=sfen,
+        handicap=handicap,
+        record=None if record is None else one_game(record, game_number),
+        moves=moves,
+        max_moves=max_moves,
+        declaration=declaration,
     )
+    side = color or ("black" if record is None else str(game.turn))
+    raise typer.Exit(terminal.main(lambda: _opponent(opponent, visits), game, color=side, save=save))
+
+
+def _opponent(text: str, visits: int | None) -> Opponent:
+    """Return a run's network, which gives hints, or any other player that `keisei evaluate` knows."""
+    if text not in _PLAYERS and not text.startswith(("alphabeta-", "usi:")) and ";" not in text:
+        try:
+            path = find_checkpoint(text)
+        except CheckpointError as error:
+            others = f"{', '.join(_PLAYERS)}, alphabeta-N or usi:COMMAND;depth=N"
+            raise CheckpointError(f"{error}; or a player: {others}") from error
+        print("loading the network", flush=True)
+        network = import_module("keisei.usi.network_opponent")  # loads numpy: mistakes are reported first
+        loaded: Opponent = network.NetworkOpponent.load(path, VISITS if visits is None else visits)
+        return loaded
+    if visits is not None:
+        raise typer.BadParameter(f"--visits is for a run or checkpoint, the opponent is {text}")
+    players = import_module("keisei.cli.player_opponent")
+    player: Opponent = players.load_player(text)
+    return player
 
 
 def _named(options: list[str]) -> dict[str, str]:

@@ -27,6 +27,9 @@ def plot(
 
     keisei plot runs/first --summary first.png
     """
+    for file in (out, summary):
+        if file is not None and not file.parent.is_dir():
+            raise typer.BadParameter(f"cannot draw {file}: there is no directory {file.parent}")
     if summary is not None:
         if out is not None or len(runs) > 1:
             raise typer.BadParameter("--summary draws one run: expected one RUN, and no --out")

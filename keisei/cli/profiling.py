@@ -24,7 +24,7 @@ def profile(
         list[str] | None, typer.Argument(metavar="SETTING=VALUE", help="As for train: model.channels=64")
     ] = None,
     config: Annotated[
-        str | None, typer.Option(help="A YAML file, or default, search, gpu or tiny.", show_default="default")
+        str | None, typer.Option(help="A YAML file, or default, ppo, gpu or tiny.", show_default="default")
     ] = None,
     mode: Annotated[
         Mode | None,

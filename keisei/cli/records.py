@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from keisei.shogi import START_SFEN, GameRecord, read_records, write_record
+from keisei.cli.arguments import GameNumber, one_game
+from keisei.shogi import START_SFEN, read_records, write_record
 from keisei.shogi import perft as count_nodes
 from keisei.shogi.perft_counts import divided_perft
 
@@ -40,11 +41,9 @@ def perft(
 
 
 def show(
-    record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    record: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu, .ki2, .ki2u, .usi or .sfen file.")],
     ply: Annotated[int | None, typer.Option(help="Position after this many moves; default the last.")] = None,
-    game_number: Annotated[
-        int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")
-    ] = None,
+    game_number: GameNumber = None,
 ) -> None:
     """Check a game record against the rules, and print its result and a position.
 
@@ -52,7 +51,7 @@ def show(
 
     keisei show match.csa --game 17
     """
-    read = _one_game(record, game_number)
+    read = one_game(record, game_number)
     if ply is not None and not 0 <= ply <= len(read.moves):
         raise typer.BadParameter(f"--ply is {ply}, expected 0 to {len(read.moves)}")
     game = read.game()
@@ -63,16 +62,14 @@ def show(
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu or .usi file.")],
+    source: Annotated[Path, typer.Argument(help="A .csa, .kif, .kifu, .ki2, .ki2u, .usi or .sfen file.")],
     target: Annotated[Path, typer.Argument(help="The file to write; its extension sets the format.")],
-    game_number: Annotated[
-        int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")
-    ] = None,
+    game_number: GameNumber = None,
     each: Annotated[
         bool, typer.Option("--each", help="Convert every game, to TARGET-001, TARGET-002 and so on.")
     ] = False,
 ) -> None:
-    """Convert a game record between CSA, KIF and USI, checking every move.
+    """Convert a game record (CSA, KIF, KI2, USI) to CSA, KIF or USI, checking every move.
 
     keisei convert game.kif game.csa
 
@@ -81,19 +78,9 @@ def convert(
     if each and game_number is not None:
         raise typer.BadParameter("both --each and --game are given, expected one of them")
     if not each:
-        write_record(target, _one_game(source, game_number))
+        write_record(target, one_game(source, game_number))
         return
     games = read_records(source)
     digits = max(3, len(str(len(games))))
     for number, record in enumerate(games, 1):
         write_record(target.with_stem(f"{target.stem}-{number:0{digits}}"), record)
-
-
-def _one_game(path: Path, number: int | None) -> GameRecord:
-    """Return the game with this number in a file, or its only game."""
-    games = read_records(path)
-    if number is None and len(games) != 1:
-        raise typer.BadParameter(f"{path} has {len(games)} games: expected --game 1 to {len(games)}")
-    if (number or 1) > len(games):
-        raise typer.BadParameter(f"--game is {number}, expected 1 to {len(games)}")
-    return games[(number or 1) - 1]

@@ -14,7 +14,7 @@ def config(
         list[str] | None,
         typer.Argument(
             metavar="SOURCE|SETTING=VALUE",
-            help="A YAML file, or default, search, gpu or tiny; then overrides.",
+            help="A YAML file, or default, ppo, gpu or tiny; then overrides.",
         ),
     ] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Explain every setting, in tables.")] = False,

@@ -25,7 +25,7 @@ def train(
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(help="A YAML file, or default, search, gpu or tiny.", show_default="default"),
+        typer.Option(help="A YAML file, or default, ppo, gpu or tiny.", show_default="default"),
     ] = None,
     resume: Annotated[
         str | None,
@@ -84,9 +84,11 @@ def _train(
     ranks: dict[str, Any],
 ) -> "training.RunResult":
     """Begin or resume a run; ranks: the argument of that name, if there are any."""
-    if resume is None:
+    found = None if resume is None else find_run(resume, source, changes)  # before torch is loaded
+    if sys.stdout.isatty() and settings.run.console != "off":
+        print("loading torch, which takes some seconds", flush=True)
+    if found is None:
         return training.begin_run(settings, command, **ranks)
-    found = find_run(resume, source, changes)  # before torch is loaded, which takes a second
     return training.resume_run(found, source, changes, command, **ranks)
 
 
@@ -95,7 +97,7 @@ def doctor(
         list[str] | None, typer.Argument(metavar="SETTING=VALUE", help="As for train: run.device=cpu")
     ] = None,
     config: Annotated[
-        str | None, typer.Option(help="A YAML file, or default, search, gpu or tiny.", show_default="default")
+        str | None, typer.Option(help="A YAML file, or default, ppo, gpu or tiny.", show_default="default")
     ] = None,
 ) -> None:
     """Report what this machine offers for training, and measure which numeric formats are fast here.

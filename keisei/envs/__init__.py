@@ -4,10 +4,12 @@ Importing this registers `keisei/Shogi-v0`. It needs the extra `gym` and never t
 who gets which reward.
 """
 
+from keisei.errors import install_command
+
 try:
     import gymnasium
 except ImportError as error:
-    raise ImportError("keisei.envs needs Gymnasium: pip install 'keisei[gym]'") from error
+    raise ImportError(f"keisei.envs needs Gymnasium: {install_command('gym')}") from error
 
 from keisei.envs.shogi_env import ShogiEnv
 from keisei.envs.shogi_vector_env import ShogiVectorEnv

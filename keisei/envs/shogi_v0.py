@@ -17,11 +17,13 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
+from keisei.errors import install_command
+
 try:
     from pettingzoo import AECEnv
     from pettingzoo.utils import wrappers
 except ImportError as error:
-    raise ImportError("keisei.envs.shogi_v0 needs PettingZoo: pip install 'keisei[gym]'") from error
+    raise ImportError(f"keisei.envs.shogi_v0 needs PettingZoo: {install_command('gym')}") from error
 
 from keisei.envs.env_game import (
     RENDER_MODES,

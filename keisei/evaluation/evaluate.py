@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from keisei.evaluation.ratings.sprt import Sprt
 from keisei.runs.durable import write_durably
 
 Tell = Callable[[str], None]
+FEW_GAMES = 40  # with fewer, an interval is wider than the ladder from random to greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ def evaluate(
     players, against: texts for make_player.
     """
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed, "matches": []}
+    evaluated = set()
     with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
         opponents = [_seated(text, setting, stack) for text in dict.fromkeys(against)]
         _repeated_openings(setting.conditions, games, tell)
@@ -56,6 +58,7 @@ def evaluate(
             with ExitStack() as own:  # checkpoints may be many: one is loaded at a time
                 player = _seated(text, setting, own)
                 tell(_introduction(player))
+                evaluated.add(player.identity)
                 # Only now that the players are known to exist; for the second player it is already done.
                 _link(tournament, [opponent.identity for opponent in opponents], setting, tell)
                 for opponent in opponents:
@@ -65,6 +68,8 @@ def evaluate(
                     result = _match(tournament, player, opponent, games, setting, tell)
                     report["matches"].append(_match_report(player, opponent, result))
         _close(tournament, directory, report, tell)
+        if len(evaluated) > 1:
+            _name_the_best(tournament, evaluated, tell)
     return _written(directory / "report.json", report)
 
 
@@ -198,6 +203,10 @@ def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell
         return
     names = {identity: one.name for identity, one in players.items()}
     tell(f"\n{format_table(ratings, names)}")
+    few = [one for one in ratings.table if one.games < FEW_GAMES and one.player != ANCHOR]
+    if few:
+        counted = ", ".join(f"{names[one.player]} ({one.games})" for one in few)
+        tell(f"\na rating from fewer than {FEW_GAMES} games says next to nothing: {counted}")
     write_durably(directory / "ratings.md", format_markdown(ratings, names).encode())
     report["ratings"] = [
         {"player": one.player, "elo": _finite(one.elo), "low": _finite(one.low), "high": _finite(one.high)}
@@ -206,6 +215,16 @@ def _close(tournament: Tournament, directory: Path, report: dict[str, Any], tell
     ]
     if (picture := draw_curve(tournament, ratings, directory)) is not None:
         tell(f"\nrating over training: {picture}")
+
+
+def _name_the_best(tournament: Tournament, evaluated: Collection[str], tell: Tell) -> None:
+    """Say which of these players has the highest lower bound: a few lucky games do not outdo many."""
+    ratings, players = tournament.ratings(), tournament.results.players()
+    rated = [] if ratings is None else [one for one in ratings.table if one.player in evaluated]
+    if rated:
+        best = max(rated, key=lambda one: (one.low, one.elo))
+        name = players[best.player].name
+        tell(f"\nthe best of {len(evaluated)}: {name}, Elo {best.elo:.0f}, at least {best.low:.0f}")
 
 
 def draw_curve(tournament: Tournament, ratings: Ratings, directory: Path) -> Path | None:

@@ -1,22 +1,16 @@
-"""A game against a network in the terminal.
+"""A game against a network or another player in the terminal.
 
-Moves are typed as in USI: 7g7f moves, 8h2b+ promotes, P*5e drops. Everything goes through `ask` and `show`,
+Moves are typed in any usual notation, see keisei.shogi.typed_moves. Everything goes through `ask` and `show`,
 so that a program can play too. No game is lost: at its end, on Ctrl-C and at the end of input it is saved or,
 if no file was named, its moves are shown.
 """
 
-import os
-import random
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from keisei.errors import UserError
-from keisei.runs.find import find_checkpoint
 from keisei.shogi import (
-    START_SFEN,
     Color,
     GameRecord,
     Move,
@@ -27,44 +21,23 @@ from keisei.shogi import (
     write_record,
     write_usi,
 )
-from keisei.shogi.records.kif import HANDICAPS
-from keisei.usi.clock import Control
-from keisei.usi.options import Options
-from keisei.usi.protocol import Limits
-from keisei.usi.why_illegal import why_illegal
-
-if TYPE_CHECKING:
-    from keisei.usi.thinking import Decision, Thinker
-
-HANDICAP_NAMES = {
-    "lance": "香落ち",
-    "bishop": "角落ち",
-    "rook": "飛車落ち",
-    "rook-lance": "飛香落ち",
-    "2-piece": "二枚落ち",
-    "4-piece": "四枚落ち",
-    "6-piece": "六枚落ち",
-    "8-piece": "八枚落ち",
-    "10-piece": "十枚落ち",
-}
-
-RECORD_KINDS = (".kif", ".kifu", ".csa", ".usi")
+from keisei.shogi.typed_moves import read_typed_move
+from keisei.usi.board_text import board_text, wants_colors
+from keisei.usi.opponent import Opponent
+from keisei.usi.play_setup import PlayError, check_file, color_of, new_file
 
 HELP = """\
-7g7f  8h2b+  P*5e   move, move and promote, drop a pawn
+7g7f  8h2b+  P*5e   move, move and promote, drop a pawn; also 76歩, 22角成, 55歩打, 58金右,
+                    P-7f, Bx2b+, G6i-5h and 7776FU
 moves               the legal moves
-hint                what the engine would play
+hint                the best move and line, and your chance to win
 undo                take back your last move and the reply to it
 board               show the board again
 declare             claim a win with the king in the enemy camp
 resign              give up
-save FILE           write the game so far: .kif, .csa or .usi
+save                write the game so far to a new file; save NAME names it (.kif, .csa or .usi)
 quit                leave\
 """
-
-
-class PlayError(UserError, ValueError):
-    """An invalid setting of the game."""
 
 
 class _Leave(Exception):  # noqa: N818  (not an error)
@@ -72,102 +45,42 @@ class _Leave(Exception):  # noqa: N818  (not an error)
 
 
 def main(
-    checkpoint: str,
-    *,
-    color: str = "black",
-    visits: int = 400,
-    sfen: str | None = None,
-    handicap: str | None = None,
-    declaration: str = "27",
-    max_moves: int | None = 512,
-    save: Path | None = None,
+    load: Callable[[], Opponent], game: ShogiGame, *, color: str = "black", save: Path | None = None
 ) -> int:
-    """Play a game against a checkpoint (see find_checkpoint), and return the exit code.
+    """Play a game against what `load` returns, and return the exit code.
 
-    color: the person's, black, white or random. visits: how much the engine searches, 0 for its policy alone.
-    save: where the game is written at the end; if None, the person is asked.
+    color: the person's, black, white or random. save: where the game is written at the end; if None, the
+    person is asked. Mistakes in these are reported before `load` is called.
     """
-    try:
-        game = _game(start_sfen(sfen, handicap), max_moves, declaration)
-        person = _color(color)
-        if visits < 0:
-            raise PlayError(f"visits is {visits}, expected 0 or more")
-        if save is not None:
-            _check_file(save)
-        path = find_checkpoint(checkpoint)
-        print("loading the network", flush=True)
-        from keisei.usi.thinking import Thinker  # here: mistakes are reported first
-
-        options = Options(visits=visits, policy=visits == 0)
-        thinker = Thinker.load(path, options)
-    except (UserError, NotationError, RulesError) as mistake:
-        print(f"keisei: {mistake}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return Play(game, person, thinker, options, save).run()
-
-
-def start_sfen(sfen: str | None, handicap: str | None) -> str:
-    """Return the start position: the given one, or that of a handicap."""
-    if sfen is not None and handicap is not None:
-        raise PlayError("expected a position or a handicap, given both")
-    if handicap is None:
-        return START_SFEN if sfen is None else sfen
-    name = HANDICAP_NAMES.get(handicap, handicap)
-    if name not in HANDICAPS:
-        raise PlayError(f"handicap is {handicap}, expected one of {', '.join(HANDICAP_NAMES)}")
-    return HANDICAPS[name]
-
-
-def _game(sfen: str, max_moves: int | None, declaration: str) -> ShogiGame:
-    try:
-        return ShogiGame(sfen, max_moves=max_moves, declaration=declaration)
-    except ValueError as mistake:
-        raise PlayError(str(mistake)) from mistake
-
-
-def _color(text: str) -> Color:
-    colors = {"black": Color.BLACK, "white": Color.WHITE, "random": random.choice(list(Color))}
-    if text not in colors:
-        raise PlayError(f"color is {text}, expected black, white or random")
-    return colors[text]
-
-
-def _check_file(path: Path) -> None:
-    """Reject a file that cannot be a new record, before there is a game to lose."""
-    if path.suffix.lower() not in RECORD_KINDS:
-        raise PlayError(f"cannot save to {path}: expected {', '.join(RECORD_KINDS)}")
-    if path.exists():
-        raise PlayError(f"cannot save to {path}: it already exists")
-    if not path.parent.is_dir():
-        raise PlayError(f"cannot save to {path}: no directory {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise PlayError(f"cannot save to {path}: directory {path.parent} is not writable")
+    person = color_of(color)
+    if save is not None:
+        check_file(save)
+    return Play(game, person, load(), save, colors=wants_colors(sys.stdout)).run()
 
 
 class Play:
-    """One game between a person and a network.
+    """One game between a person and an opponent.
 
-    ask: shows a prompt and returns what the person types; raises EOFError at the end of input.
+    colors: whether the board has some. ask: shows a prompt and returns what the person types; raises
+    EOFError at the end of input.
     """
 
     def __init__(
         self,
         game: ShogiGame,
         person: Color,
-        thinker: "Thinker",
-        options: Options,
+        opponent: Opponent,
         save: Path | None,
         *,
+        colors: bool = False,
         ask: Callable[[str], str] = input,
         show: Callable[[str], None] = print,
     ) -> None:
         self._game = game
         self._person = person
-        self._thinker = thinker
-        self._options = options
+        self._opponent = opponent
         self._save = save
+        self._colors = colors
         self._ask = ask
         self._show = show
         self._written: Path | None = None  # a file of this game, which may be overwritten
@@ -197,17 +110,22 @@ class Play:
         except KeyboardInterrupt:
             self._show("")
             code, may_ask = 130, False
+        except UserError as fault:  # of the opponent
+            self._show(str(fault))
+            code = 2
+        finally:
+            self._opponent.end(self._game)
         return self._keep(may_ask) or code
 
     def _play(self) -> None:
-        self._show(f"you are {self._person}, against {self._thinker.name}; type help for the commands")
+        self._show(f"you are {self._person}, against {self._opponent.name}; type help for the commands")
         self._draw()
         while (outcome := self._game.outcome()) is None:
             if self._game.turn == self._person:
                 self._person_moves()
             else:
-                self._engine_moves()
-        if self._game.turn != self._person:  # otherwise the board was shown after the engine's move
+                self._opponent_moves()
+        if self._game.turn != self._person:  # otherwise the board was shown after the opponent's move
             self._draw()
         self._show(f"{outcome}, after {self._game.ply} moves")
 
@@ -216,44 +134,30 @@ class Play:
         if not words:
             return
         try:
-            if words[0] in self._commands:
-                self._commands[words[0]](words[1:])
+            if words[0].lower() in self._commands:
+                self._commands[words[0].lower()](words[1:])
+            elif words[0].isascii() and words[0].isalpha():  # every move has a square
+                self._show(f"unknown command {words[0]}: type help for the list, or a move such as 7g7f")
             else:
-                self._move(" ".join(words))
+                self._game.push(read_typed_move(self._game, " ".join(words)))
         except (NotationError, RulesError, PlayError, OSError) as mistake:
             self._show(str(mistake))
 
-    def _move(self, text: str) -> None:
-        try:
-            move = Move.from_usi(text)
-        except NotationError:
-            self._show(f"expected a move such as 7g7f or P*5e, or help; given {text!r}")
-            return
-        if move in self._game.legal_moves():
-            self._game.push(move)
-        else:
-            self._show(f"{move} is illegal: {why_illegal(self._game, move)}")
-
-    def _engine_moves(self) -> None:
+    def _opponent_moves(self) -> None:
         if self._game.can_declare():
             self._game.declare()
             return
-        decision = self._think()
-        if isinstance(decision.move, Move):
-            self._game.push(decision.move)
+        decided = self._opponent.decide(self._game)
+        if isinstance(decided, Move):
+            self._game.push(decided)
         else:
+            if decided.detail:
+                self._show(decided.detail)
             self._game.resign()
         self._draw()
 
-    def _think(self) -> "Decision":
-        control = Control(time.monotonic(), None, waits=False)
-        return self._thinker.think(self._game, Limits(), self._options, control, lambda _: None)
-
     def _draw(self) -> None:
-        history = self._game.history
-        last = f"\nlast move: {history[-1]}" if history else ""
-        check = "\ncheck!" if self._game.is_check() else ""
-        self._show(f"\n{self._game}{last}{check}")
+        self._show(f"\n{board_text(self._game, colors=self._colors)}")
 
     def _list_moves(self, _words: list[str]) -> None:
         moves = sorted(map(str, self._game.legal_moves()))
@@ -263,8 +167,10 @@ class Play:
     def _hint(self, _words: list[str]) -> None:
         if self._game.can_declare():
             self._show("declare")
+        elif (advice := self._opponent.advise(self._game)) is None:
+            self._show(f"no hint: {self._opponent.name} has no values; a trained network gives hints")
         else:
-            self._show(str(self._think().move))
+            self._show(str(advice))
 
     def _undo(self, _words: list[str]) -> None:
         if len(self._game.history) < 2:
@@ -278,15 +184,13 @@ class Play:
         raise _Leave
 
     def _save_as(self, words: list[str]) -> None:
-        if len(words) != 1:
-            self._show("expected save FILE, a .kif, .csa or .usi")
-            return
-        self._write(Path(words[0]))
+        name = " ".join(words)
+        self._write(self._written if self._written and name in ("", str(self._written)) else new_file(name))
 
     def _write(self, path: Path) -> None:
         if path != self._written:
-            _check_file(path)
-        names = {self._person: "you", self._person.opponent: self._thinker.name}
+            check_file(path)
+        names = {self._person: "you", self._person.opponent: self._opponent.name}
         record = GameRecord.from_game(self._game, black=names[Color.BLACK], white=names[Color.WHITE])
         write_record(path, record)
         self._kept, self._written = self._facts(), path
@@ -303,7 +207,7 @@ class Play:
                 name = self._ask("save the game as (.kif, .csa or .usi; empty to discard it): ").strip()
                 if not name:
                     return 0
-                path = Path(name)
+                path = new_file(name)
             if path is not None and self._kept != self._facts():
                 self._write(path)
         except (PlayError, OSError) as mistake:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -92,6 +93,7 @@ def test_a_network_is_rated_and_the_report_says_which_weights_it_was(run: Path, 
         assert line.startswith(f"first@2048 vs {opponent}: ")
         assert " of 4 " in line
     assert any(line.startswith("first@2048 ") and " to " in line for line in lines[6:])
+    assert "a rating from fewer than 40 games says next to nothing: first@2048 (12)" in lines
     assert lines[-1] == f"report: {directory / 'report.json'}"
 
     report = report_in(directory)
@@ -125,6 +127,7 @@ def test_all_checkpoints_make_a_curve(run: Path, keisei: Said, tmp_path: Path) -
     assert (code, errors) == (None, "")
     assert (tmp_path / "rated" / "rating.png").read_bytes().startswith(PNG)
     assert "rating over training: rated/rating.png" in out
+    assert re.search(r"\nthe best of 2: first@(1024|2048), Elo -?\d+, at least -?\d+\n", out)
     assert [match["player"]["step"] for match in report_in(tmp_path / "rated")["matches"]] == ["1024", "2048"]
     assert not (run / "evaluation").exists()
     shutil.copytree(checkpoint_of(run, 1024), tmp_path / "alone")

@@ -1,39 +1,70 @@
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from usi_talk import PATIENCE
 
-from keisei.shogi import Color, Outcome, Reason, ShogiGame, read_record
-from keisei.usi.options import Options
-from keisei.usi.play import HANDICAP_NAMES, HELP, Play, PlayError, main, start_sfen
-from keisei.usi.thinking import Thinker
+from keisei.errors import UserError
+from keisei.shogi import Color, Move, Outcome, Reason, ShogiGame, read_record
+from keisei.usi.board_text import board_text
+from keisei.usi.network_opponent import NetworkOpponent
+from keisei.usi.opponent import Advice, Opponent, Resignation
+from keisei.usi.play import HELP, Play, main
+from keisei.usi.play_setup import PlayError
 
 pytest_plugins = ["usi_fixtures"]
 
+COMMAND = Path(sys.executable).with_name("keisei")
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 DECLARABLE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4 b 6P 1"
-OPTIONS = Options(visits=16)
+VISITS = 16
 
 Run = Callable[..., tuple[int, list[str], ShogiGame]]
 
 
+class FirstMove:
+    """An opponent without values that plays the first legal move, or what it is told to answer."""
+
+    name = "first"
+
+    def __init__(self, *answers: Resignation | UserError) -> None:
+        self.answers = list(answers)
+        self.ended = 0
+
+    def decide(self, game: ShogiGame) -> Move | Resignation:
+        if not self.answers:
+            return game.legal_moves()[0]
+        answer = self.answers.pop(0)
+        if isinstance(answer, UserError):
+            raise answer
+        return answer
+
+    def advise(self, game: ShogiGame) -> None:
+        assert game.outcome() is None
+
+    def end(self, game: ShogiGame) -> None:
+        self.ended += len(game.history) + 1
+
+
 @pytest.fixture(scope="module")
-def thinker(checkpoint: Path) -> Thinker:
-    return Thinker.load(checkpoint, OPTIONS)
+def network(checkpoint: Path) -> NetworkOpponent:
+    return NetworkOpponent.load(checkpoint, VISITS)
 
 
 @pytest.fixture
-def run(thinker: Thinker) -> Run:
+def run(network: NetworkOpponent) -> Run:
     def run(
         *typed: str | BaseException,
         sfen: str | None = None,
         color: Color = Color.BLACK,
         save: Path | None = None,
         max_moves: int = 512,
+        opponent: Opponent = network,
     ) -> tuple[int, list[str], ShogiGame]:
         """Play a game from typed lines; return the exit code, what was shown, and the game."""
         waiting, shown = list(typed), []
@@ -48,7 +79,7 @@ def run(thinker: Thinker) -> Run:
             return text
 
         game = ShogiGame(sfen, max_moves=max_moves)
-        code = Play(game, color, thinker, OPTIONS, save, ask=ask, show=shown.append).run()
+        code = Play(game, color, opponent, save, ask=ask, show=shown.append).run()
         assert not waiting, f"nobody asked for {waiting}"
         return code, shown, game
 
@@ -61,7 +92,7 @@ def test_moves_are_answered_by_the_engine_and_shown(run: Run) -> None:
     assert len(game.history) == 4
     assert str(game.history[0]) == "7g7f"
     assert str(game.history[2]) == "2g2f"
-    assert f"\n{game}\nlast move: {game.history[-1]}" in shown
+    assert f"\n{board_text(game, colors=False)}" in shown
     assert "black, move 1: " in shown
     assert "black, move 3: " in shown
 
@@ -74,16 +105,16 @@ def test_the_engine_begins_when_the_person_is_white(run: Run) -> None:
 
 def test_mistakes_are_explained_and_the_person_asked_again(run: Run) -> None:
     _, shown, game = run(
-        "7g7e", "hello", "", "P*5e", "declare", "save", "undo", "save nowhere/game.kif", "save a.txt"
+        "7g7e", "hello", "", "P*5e", "declare", "58金", "undo", "save nowhere/game.kif", "save a.txt"
     )
     assert game.history == []
     for text in (
-        "7g7e is illegal: a P on 7g cannot go to 7e",
-        "expected a move such as 7g7f or P*5e, or help; given 'hello'",
+        "7g7e is illegal: a P on 7g cannot go to 7e; legal with the piece on 7g: 7g7f",
+        "unknown command hello: type help for the list, or a move such as 7g7f",
         "P*5e is illegal: you have no P in hand",
-        "expected save FILE, a .kif, .csa or .usi",
+        "58金 may be any of 4i5h 6i5h: expected one of them",
         "you have no move to take back",
-        "cannot save to a.txt: expected .kif, .kifu, .csa, .usi",
+        "cannot save to a.txt: expected .csa, .kif, .kifu, .usi",
     ):
         assert text in shown
     assert any("cannot declare" in text for text in shown)
@@ -91,15 +122,47 @@ def test_mistakes_are_explained_and_the_person_asked_again(run: Run) -> None:
     assert shown.count("black, move 1: ") == 10
 
 
+def test_moves_are_typed_in_any_notation(run: Run) -> None:
+    _, _, game = run("76歩", "P-2f", "9796FU", "１六歩", opponent=FirstMove())
+    assert [str(move) for move in game.history[::2]] == ["7g7f", "2g2f", "9g9f", "1g1f"]
+
+
 def test_help_moves_hint_and_undo(run: Run) -> None:
-    _, shown, game = run("help", "moves", "hint", "7g7f", "undo", "board")
+    _, shown, game = run("help", "moves", "Hint", "7g7f", "UNDO", "board")
     assert HELP in shown
     listed = " ".join(shown[shown.index(HELP) + 2 :]).split()
     moves = [str(move) for move in game.legal_moves()]
     assert listed[: len(moves)] == sorted(moves)
     hint = shown[shown.index("black, move 1: ", shown.index(HELP) + 4) + 1]
-    assert hint in moves
+    found = re.fullmatch(r"(\S+), win rate \d+ %; line: (\S+) \S+( \S+)+", hint)
+    assert found is not None
+    assert found[1] == found[2]
+    assert found[1] in moves
     assert game.history == []
+
+
+def test_a_mate_is_a_hint(run: Run) -> None:
+    _, shown, _ = run("hint", sfen=MATE_IN_ONE)
+    assert "G*5b, mate in 1; line: G*5b" in shown
+    assert str(Advice(0.0, -2, (Move.from_usi("7g7f"),))) == "7g7f, mated in 2; line: 7g7f"
+
+
+def test_an_opponent_without_values_gives_no_hint(run: Run) -> None:
+    assert (
+        "no hint: first has no values; a trained network gives hints" in run("hint", opponent=FirstMove())[1]
+    )
+
+
+def test_an_opponent_that_resigns_or_fails_does_not_lose_the_game(run: Run, tmp_path: Path) -> None:
+    opponent = FirstMove(Resignation("first crashed"))
+    _, shown, game = run("7g7f", "", opponent=opponent)
+    assert "first crashed" in shown
+    assert "black wins by resignation, after 1 moves" in shown
+    assert opponent.ended == 2
+    path = tmp_path / "game.kif"
+    code, shown, game = run("7g7f", save=path, opponent=FirstMove(UserError("first is gone")))
+    assert (code, shown[-2:]) == (2, ["first is gone", f"saved {path}"])
+    assert list(read_record(path).moves) == game.history
 
 
 def test_the_person_can_mate_and_is_told(run: Run) -> None:
@@ -142,15 +205,31 @@ def test_a_file_that_was_saved_on_the_way_gets_the_rest_of_the_game(run: Run, tm
     assert list(read_record(path).moves) == game.history
 
 
+def test_save_always_saves_and_never_overwrites(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, shown, game = run("save", "7g7f", "save", "quit", opponent=FirstMove())
+    (path,) = tmp_path.iterdir()
+    assert re.fullmatch(r"keisei_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.kif", path.name)
+    assert shown.count(f"saved {path.name}") == 2
+    assert list(read_record(path).moves) == game.history
+    for _ in range(2):
+        run("2g2f", "save my game", "quit", opponent=FirstMove())
+    assert {one.name for one in tmp_path.iterdir()} == {path.name, "my game.kif", "my game-2.kif"}
+
+
 def test_at_the_end_the_person_is_asked_where_to_save(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "game.usi"
     _, _, game = run("7g7f", "quit", str(path))
     assert list(read_record(path).moves) == game.history
     _, shown, _ = run("7g7f", "quit", "")
     assert not any("moves:" in text for text in shown)
-    code, shown, game = run("7g7f", "quit", str(path))
+    code, shown, _ = run("7g7f", "quit", str(path))
+    assert (code, shown[-1]) == (0, f"saved {path.with_stem('game-2')}")
+    code, shown, game = run("7g7f", "quit", "nowhere/game.kif")
     assert code == 2
-    assert f"not saved: cannot save to {path}: it already exists" in shown
+    assert "not saved: cannot save to nowhere/game.kif: no directory nowhere" in shown
     assert shown[-1].endswith(f"position startpos moves 7g7f {game.history[1]}")
 
 
@@ -167,45 +246,25 @@ def test_no_game_is_lost_when_the_person_leaves(
     assert run(end)[1][-1] == ""  # nothing to save
 
 
-def test_handicaps_and_positions() -> None:
-    for name in HANDICAP_NAMES:
-        assert str(ShogiGame(start_sfen(None, name)).turn) == "white"
-    assert start_sfen(None, None) == ShogiGame().sfen()
-    assert start_sfen(MATE_IN_ONE, None) == MATE_IN_ONE
-    with pytest.raises(PlayError, match="given both"):
-        start_sfen(MATE_IN_ONE, "rook")
-    with pytest.raises(PlayError, match="handicap is queen, expected one of lance"):
-        start_sfen(None, "queen")
-
-
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
         ({"color": "red"}, "color is red, expected black, white or random"),
-        ({"visits": -1}, "visits is -1, expected 0 or more"),
-        ({"sfen": "nonsense"}, "bad sfen 'nonsense'"),
-        ({"save": Path("game.txt")}, "cannot save to game.txt: expected .kif"),
+        ({"save": Path("game.txt")}, "cannot save to game.txt: expected .csa, .kif, .kifu, .usi"),
         ({"save": Path("nowhere/game.kif")}, "cannot save to nowhere/game.kif: no directory"),
-        ({"declaration": "99"}, "declaration is '99', expected '27', '24', 'try' or 'off'"),
-        ({}, "no checkpoint at nowhere"),
     ],
 )
-def test_a_mistake_in_the_settings_is_one_line(
-    settings: dict[str, object], complaint: str, capsys: pytest.CaptureFixture[str]
+def test_a_mistake_in_the_settings_is_reported_before_anything_is_loaded(
+    settings: dict[str, Any], complaint: str
 ) -> None:
-    assert main("nowhere", **settings) == 2  # type: ignore[arg-type]
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"keisei: {complaint}")
-    assert told.err.count("\n") == 1
+    with pytest.raises(PlayError, match=f"^{complaint}"):
+        main(lambda: pytest.fail("it was loaded"), ShogiGame(), **settings)
 
 
 def test_ctrl_c_saves_the_game_and_leaves_without_a_traceback(checkpoint: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
-    code = "import sys; from keisei.usi.play import main, Path; path, save = sys.argv[1:]; "
-    code += "sys.exit(main(path, visits=0, save=Path(save)))"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(checkpoint), str(path)],
+        [COMMAND, "play", checkpoint, "--visits", "0", "--save", path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ import contextlib
 import os
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ DEFAULT_MEMORY_BYTES = 4 << 30
 START_SECONDS = 30.0  # some read hundreds of megabytes first
 QUIT_SECONDS = 0.5
 
+_GAMES = "/usr/games"  # where Debian puts engines; root has it not in its PATH
 _LINE_BYTES = 1 << 16  # far more than the longest variation
 _KEPT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16
@@ -58,7 +60,8 @@ class EngineError(UserError):
 class UsiProcess:
     """A running program that speaks USI; `exchange` talks to it.
 
-    name: for messages. command: the program, looked up in PATH, and its arguments, without a shell.
+    name: for messages. command: the program, looked up in PATH and in Debian's directory of games, and its
+    arguments, without a shell.
     memory_bytes: the address space limit for it and for each of its children, or None. Programs that reserve
     much more than they use, such as on a GPU or a Java VM, need None.
     """
@@ -68,9 +71,15 @@ class UsiProcess:
     ) -> None:
         self.name = name
         pipe = subprocess.PIPE
+        program = shutil.which(command[0]) or shutil.which(command[0], path=_GAMES) or command[0]
         try:
             self._process = subprocess.Popen(  # nosec B603 # no shell; the user names the program to run
-                [*command], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+                [program, *command[1:]],
+                bufsize=0,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                start_new_session=True,
             )
         except OSError as error:
             reason = f"{name} did not start: {command[0]}: {error.strerror}"

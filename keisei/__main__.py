@@ -1,0 +1,5 @@
+"""python -m keisei: the `keisei` command."""
+
+from keisei.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Analysis of finished games: what a network thinks of every position. Never torch, on a CPU."""

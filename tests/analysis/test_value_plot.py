@@ -1,0 +1,19 @@
+from pathlib import Path
+
+import pytest
+from analysis_cases import FIRST, SECOND
+
+from keisei.analysis.value_plot import plot_game
+from keisei.errors import UserError
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_equal_analyses_give_equal_pictures(kind: str, tmp_path: Path) -> None:
+    first = plot_game(tmp_path / f"a.{kind}", [FIRST, SECOND], 0.1).read_bytes()
+    assert first == plot_game(tmp_path / "new" / f"b.{kind}", [FIRST, SECOND], 0.1).read_bytes()
+    assert first != plot_game(tmp_path / f"c.{kind}", [FIRST], 0.1).read_bytes()
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot draw .*game\.txt: expected a name that ends in \.png or"):
+        plot_game(tmp_path / "game.txt", [FIRST], 0.1)
