@@ -6,6 +6,7 @@ from pathlib import Path
 
 from results import fairy_stockfish_path
 
+from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
 from keisei.shogi.positions import Positions
 from keisei.shogi.vector import Batch, VectorGames
@@ -83,31 +84,29 @@ def config_of(
     learners: int = 1,
     shared_memory: bool = True,
 ) -> AppConfig:
-    """Return the default config with this network and number of games, in a format that is fast on CPUs.
+    """Return the config of PPO with this network and number of games, in a format that is fast on CPUs.
 
-    games: in all, divided among the workers if there are any. 4,096 moves an update unless the scale is tiny.
+    PPO, since that is what the peers learn by. games: in all, divided among the workers if there are any.
+    4,096 moves an update unless the scale is tiny.
     """
     blocks, channels = scale.network
-    return AppConfig.model_validate(
-        {
-            "model": {"blocks": blocks, "channels": channels},
-            "training": {
-                "total_timesteps": 10**9,  # so that no schedule moves
-                "games": games,
-                "steps_per_epoch": epoch_moves(scale),
-                "minibatch_size": 256,
-                "learners": learners,
-                "parallel": {
-                    "enabled": workers > 0,
-                    "num_workers": max(1, workers),
-                    "episodes_per_worker": max(1, games // max(1, workers)),
-                    "max_policy_lag": lag,
-                    "use_shared_memory": shared_memory,
-                },
-            },
-            "run": {"numerics": "native", "console": "off"},
-        }
-    )
+    settings: dict[str, object] = {
+        "model.blocks": blocks,
+        "model.channels": channels,
+        "training.total_timesteps": 10**9,  # so that no schedule moves
+        "training.games": games,
+        "training.steps_per_epoch": epoch_moves(scale),
+        "training.minibatch_size": 256,
+        "training.learners": learners,
+        "training.parallel.enabled": workers > 0,
+        "training.parallel.num_workers": max(1, workers),
+        "training.parallel.episodes_per_worker": max(1, games // max(1, workers)),
+        "training.parallel.max_policy_lag": lag,
+        "training.parallel.use_shared_memory": shared_memory,
+        "run.numerics": "native",
+        "run.console": "off",
+    }
+    return load_config("ppo", [f"{name}={value}" for name, value in settings.items()])
 
 
 def epoch_moves(scale: Scale) -> int:

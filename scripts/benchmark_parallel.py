@@ -30,6 +30,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "5000")  # as `keisei train` does, befor
 import numpy as np
 import torch
 
+from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
 from keisei.core.agents import agent_of
 from keisei.core.device import cores, keep_freed_memory
@@ -72,25 +73,21 @@ Contestant = Callable[[], Turn]
 def config_of(arguments: argparse.Namespace, workers: int, epoch: int, learners: int = 1) -> AppConfig:
     """Return the config for the requested network and sizes."""
     blocks, channels = (int(part) for part in arguments.network.split("x"))
-    parallel = {
-        "enabled": workers > 0,
-        "num_workers": max(1, workers),
-        "episodes_per_worker": arguments.games,
+    settings: dict[str, object] = {
+        "model.blocks": blocks,
+        "model.channels": channels,
+        "training.games": arguments.games,
+        "training.steps_per_epoch": epoch,
+        "training.minibatch_size": MINIBATCH,
+        "training.learners": learners,
+        "training.parallel.enabled": workers > 0,
+        "training.parallel.num_workers": max(1, workers),
+        "training.parallel.episodes_per_worker": arguments.games,
+        "run.numerics": arguments.numerics,
+        "run.console": "off",
     }
-    return AppConfig.model_validate(
-        {
-            "model": {"blocks": blocks, "channels": channels},
-            "training": {
-                "algorithm": arguments.algorithm,
-                "games": arguments.games,
-                "steps_per_epoch": epoch,
-                "minibatch_size": MINIBATCH,
-                "learners": learners,
-                "parallel": parallel,
-            },
-            "run": {"numerics": arguments.numerics, "console": "off"},
-        }
-    )
+    shipped = {"search": "default", "ppo": "ppo"}[arguments.algorithm]
+    return load_config(shipped, [f"{name}={value}" for name, value in settings.items()])
 
 
 def serial(arguments: argparse.Namespace, games: int, threads: int) -> Contestant:
@@ -362,7 +359,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--workers", default="1,2,4,8", help="numbers of workers (default 1,2,4,8)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant (default 5)")
-    parser.add_argument("--algorithm", default="ppo", choices=["ppo", "search"], help="(default ppo)")
+    parser.add_argument("--algorithm", default="search", choices=["ppo", "search"], help="(default search)")
     parser.add_argument("--network", default="3x32", help="blocks x channels (default 3x32)")
     parser.add_argument(
         "--numerics", default="native", help="run.numerics, such as float32+channels_last (default native)"

@@ -4,11 +4,12 @@ A study trains each variant with each seed for the same CPU-seconds, one core ea
 networks. Run the same command again to continue: finished runs and games are kept, unfinished ones go on.
 
     cpu_seconds: 360
-    config: search                        # a shipped config, or a YAML file
+    config: default                       # a shipped config, or a YAML file
     settings: [env.late_start_share=0.5]  # of all variants
     variants:
       plain: []
       more searches: [training.search.share=0.7]
+      PPO: [config=ppo]                   # another config, then its settings
     seeds: [1, 2]
     choosing: {opponents: [greedy], games: 200}
     reporting: {opponents: [material, alphabeta-1], games: 200, visits: [0, 100]}
@@ -61,6 +62,7 @@ ALONE = [
 ]
 PILOT_MOVES, PILOT_SECONDS = 4_096, 20
 CHECKPOINTS = 12  # of a run
+OWN_CONFIG = "config="  # begins a variant's entry that is no setting
 
 
 Point = tuple[float, float]  # CPU-seconds, Elo
@@ -132,19 +134,25 @@ class Study:
         for variant in self.variants:
             if not variant.replace(" ", "").replace("-", "").replace("_", "").replace(".", "").isalnum():
                 raise StudyError(f"variant {variant!r}: expected letters, digits, spaces, dots and hyphens")
-            load_config(self.config, self.overrides(variant))
+            load_config(self.config_of(variant), self.overrides(variant))
         if self.reporting is not None:
             both = sorted(set(self.choosing.opponents) & set(self.reporting.opponents))
             if both:
                 raise StudyError(f"{', '.join(both)}: an opponent for choosing cannot be one for reporting")
 
+    def config_of(self, variant: str) -> str:
+        """Return the config that a variant's settings change: its own, or that of the study."""
+        own = [text for text in self.variants[variant] if text.startswith(OWN_CONFIG)]
+        return own[-1].removeprefix(OWN_CONFIG) if own else self.config
+
     def overrides(self, variant: str) -> list[str]:
         """Return the settings of a variant."""
-        return [*self.settings, *self.variants[variant], *ALONE]
+        own = [text for text in self.variants[variant] if not text.startswith(OWN_CONFIG)]
+        return [*self.settings, *own, *ALONE]
 
     def plan(self, variant: str) -> str:
         """Return what determines a variant's runs, as a text to compare."""
-        return json.dumps([self.config, self.overrides(variant), self.cpu_seconds])
+        return json.dumps([self.config_of(variant), self.overrides(variant), self.cpu_seconds])
 
     def runs(self) -> Iterator[tuple[str, int]]:
         """Yield every variant with every seed."""
@@ -216,7 +224,7 @@ class Workshop:
         else:
             shutil.rmtree(self.run_path(name), ignore_errors=True)  # it has nothing to go on with
             self._forget_time(name)
-            what = ["--config", self.study.config, *self.study.overrides(variant), *overrides]
+            what = ["--config", self.study.config_of(variant), *self.study.overrides(variant), *overrides]
             what += [f"run.seed={seed}", f"training.total_timesteps={total}"]
             what += [f"run.directory={self.out / 'runs'}", f"run.name={name}"]
         # The directory's own thread counts: numpy and torch would start one for each core.

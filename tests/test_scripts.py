@@ -64,8 +64,8 @@ cpu_seconds: 0.5
 config: tiny
 settings: [training.games=8]
 variants:
-  plain: []
-  with search: [training.algorithm=search, training.search.simulations=2, training.search.candidates=2]
+  plain: [config=ppo, training.steps_per_epoch=64]
+  with search: [training.search.simulations=2, training.search.candidates=2]
 seeds: [3]
 choosing: {opponents: [random], games: 2}
 reporting: {opponents: [greedy], games: 2, visits: [0, 4]}
@@ -87,6 +87,8 @@ def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path)
     assert min(known["moves"].values()) > 100
     config = yaml.safe_load((tmp_path / "out" / "runs" / "with_search-seed3" / "config.yaml").read_text())
     assert (config["training"]["algorithm"], config["run"]["seed"]) == ("search", 3)
+    config = yaml.safe_load((tmp_path / "out" / "runs" / "plain-seed3" / "config.yaml").read_text())
+    assert (config["training"]["algorithm"], config["model"]["piece_values"]) == ("ppo", "none")
     assert (tmp_path / "out" / "curve.png").stat().st_size > 5_000
     again = run(*command, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
@@ -108,7 +110,11 @@ def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
         ("seeds: [3]", "seeds: []", "at least one variant and seed"),
         ("seeds: [3]", "seeds: 3", "expected a list of settings for each variant"),
         ("seeds: [3]", "seeds: [3, 3]", "have the same name"),
-        ("  plain: []", "  plain:", "expected a list of settings for each variant"),
+        (
+            "  plain: [config=ppo, training.steps_per_epoch=64]",
+            "  plain:",
+            "expected a list of settings for each variant",
+        ),
         ("cpu_seconds: 0.5", "cpu_seconds: soon", "cpu_seconds is 'soon', expected a number above 0"),
     ):
         (tmp_path / "study.yaml").write_text(STUDY.replace(old, new))

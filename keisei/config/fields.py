@@ -16,6 +16,13 @@ from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    """In the annotation of a text with a pattern: examples, which say more than the pattern."""
+
+    examples: str
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A field that holds a value; `path` is dotted, `older_names` are other paths to the same field."""
 
@@ -96,6 +103,8 @@ def _words(annotation: Any, metadata: Sequence[Any]) -> str:
         str: "text",
         types.NoneType: "null",
     }
+    if any(isinstance(limit, Like) for limit in metadata):  # instead of its pattern
+        metadata = [limit for limit in metadata if not hasattr(limit, "pattern")]
     limits = [_limit(limit) for limit in metadata] if annotation in (int, float, str) else []
     return f"{names[annotation]} {', '.join(limits)}".rstrip()
 
@@ -124,6 +133,8 @@ def _limit(limit: Any) -> str:
             return f"multiple of {factor}"
         case annotated_types.MinLen(min_length=length):
             return f"of length >= {length}"
+        case Like(examples=examples):
+            return f"like {examples}"
         case _:
             return f"like {limit.pattern}"
 

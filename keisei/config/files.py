@@ -29,6 +29,7 @@ UNSAFE_TO_CHANGE = frozenset(
         "env.declaration",
         "env.max_moves",
         "env.random_plies",
+        "env.scattered_start_share",
         "model",
         "run.seed",
         "training.games",

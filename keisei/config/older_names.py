@@ -1,4 +1,4 @@
-"""Settings of earlier versions: some are now part of another setting, some are constants.
+"""Settings of earlier versions: some are now part of another setting, some are constants, some were missing.
 
 Takes a config as nested data, from a file or a checkpoint, and returns it under the current names. What the
 current settings cannot express is left as it is and rejected as unknown; `hint` says what to write instead.
@@ -100,6 +100,38 @@ _MERGED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """Settings that a room did not have in earlier versions.
+
+    older: some of those that it did have. A room with all of these is a complete one, as runs and `keisei
+    config` write it. meant: what it meant without the new ones, where that is not today's default.
+    """
+
+    room: str
+    older: tuple[str, ...]
+    meant: Mapping[str, object]
+
+
+_ADDED = (
+    _Added(
+        "env",
+        ("max_moves", "declaration", "random_plies", "late_start_share"),
+        {"scattered_start_share": 0.0},
+    ),
+    _Added(
+        "model",
+        ("name", "blocks", "channels", "norm_groups", "se_ratio", "policy_head", "value_hidden"),
+        {"piece_values": "none"},
+    ),
+    _Added(
+        "training",
+        ("games", "steps_per_epoch", "ppo_epochs", "learning_rate", "clip_coef", "max_grad_norm"),
+        {"algorithm": "ppo", "length_reward": 0.0},
+    ),
+)
+
+
 def translated(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config's data under current names, as far as they can express the same."""
     result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in data.items()}
@@ -119,6 +151,10 @@ def translated(data: Mapping[str, Any]) -> dict[str, Any]:
         if merged.keeps(old, len(given) == len(old)):
             result[merged.room] = {key: value for key, value in section.items() if key not in given}
             result[merged.room][merged.name] = merged.today(old)
+    for added in _ADDED:
+        section = result.get(added.room)
+        if isinstance(section, dict) and set(added.older) <= set(section):
+            result[added.room] = {**added.meant, **section}
     return result
 
 

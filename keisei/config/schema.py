@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from keisei.config.config_errors import CONTRADICTION, ConfigError, Contradiction, problems
-from keisei.config.fields import kinds, rooms
+from keisei.config.fields import Like, kinds, rooms
 from keisei.config.older_names import translated
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -30,6 +30,7 @@ Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=0)]
 Schedule = Literal["constant", "linear", "cosine"]
 Algorithm = Literal["ppo", "search"]
+Numerics = Annotated[str, Like("native, native-avx2, float32, bfloat16+channels_last, auto+compile")]
 Opponent = Literal[
     "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
 ]
@@ -74,7 +75,10 @@ class EnvConfig(Room):
     declaration: Literal["27", "24", "try", "off"] = Field("27", description="the impasse rule")
     random_plies: int = Field(0, ge=0, le=200, description="random moves at the start of a game")
     late_start_share: Fraction = Field(
-        0.8, description="share of new games that start shortly before the end of a recent decisive game"
+        0.5, description="share of new games that start shortly before the end of a recent decisive game"
+    )
+    scattered_start_share: Fraction = Field(
+        0.0, description="share of the other games that start with all pieces scattered, kings anywhere"
     )
 
 
@@ -91,7 +95,7 @@ class ModelConfig(Room):
     )
     value_hidden: int = Field(64, ge=1, le=4096, description="width of the value head")
     piece_values: Literal["none", "learned", "textbook"] = Field(
-        "none",
+        "textbook",
         description="the value sees the numbers of pieces, with weights that begin at 0 or as in textbooks",
     )
 
@@ -128,8 +132,10 @@ class ParallelConfig(Room):
         description="seconds of silence before a worker is replaced",
         validation_alias=AliasChoices("worker_timeout", "timeout_seconds"),
     )
-    queue_maxsize: Count = Field(
+    queue_maxsize: int = Field(
         4,
+        ge=1,
+        le=1000,
         description="segments a worker may have in flight",
         validation_alias=AliasChoices("queue_maxsize", "max_queue_size"),
     )
@@ -140,7 +146,7 @@ class ParallelConfig(Room):
 class RanksConfig(Room):
     """Learners on several machines, each with its own workers; torchrun sets all but the timeout."""
 
-    address: str | None = Field(
+    address: Annotated[str, Like("10.0.0.1:29500")] | None = Field(
         None,
         pattern=r"^[^\s:]+:\d{1,5}$",
         description="host:port of rank 0, where ranks meet; null is one rank",
@@ -183,13 +189,14 @@ class SearchConfig(Room):
 
 
 class TrainingConfig(Room):
-    """Collecting and learning; with the names of the PPO paper."""
+    """Collecting and learning; with the names of the PPO paper where it has them."""
 
     algorithm: Algorithm = Field(
-        "ppo", description="learn from the outcomes of moves, or from small searches at some of them"
+        "search",
+        description="learn from small searches at some of the moves, or from the outcomes of moves by PPO",
     )
 
-    total_timesteps: Count = Field(2_600_000, description="moves to train on")
+    total_timesteps: int = Field(2_600_000, ge=1, le=10**15, description="moves to train on")
     max_minutes: float | None = Field(None, gt=0, description="stop after this many minutes; resumable")
     games: int = Field(64, ge=1, le=100_000, description="games played side by side, without workers")
     steps_per_epoch: int = Field(
@@ -199,27 +206,27 @@ class TrainingConfig(Room):
         256, ge=2, le=2**24, description="positions per gradient step; the last may have fewer"
     )
     ppo_epochs: int = Field(1, ge=1, le=100, description="passes over the moves in an update")
-    learning_rate: float = Field(1e-3, gt=0, le=1, description="Adam's learning rate, at the start")
+    learning_rate: float = Field(1.5e-3, gt=0, le=1, description="Adam's learning rate, at the start")
     learning_rate_floor: Fraction = Field(0.1, description="share of the learning rate left at the end")
     entropy_coef: float = Field(0.01, ge=0, le=10, description="weight of the entropy bonus, at the start")
     schedule: Schedule = Field(
         "linear", description="how the learning rate and the entropy bonus fall over the run"
     )
-    value_coef: float = Field(0.5, ge=0, le=10, description="weight of the value loss")
+    value_coef: float = Field(1.0, ge=0, le=10, description="weight of the value loss")
     gamma: float = Field(0.995, gt=0, le=1, description="discount per move")
     gae_lambda: Fraction = Field(0.95, description="lambda of generalised advantage estimation")
     clip_coef: float = Field(0.2, gt=0, lt=1, description="clip range of the probability ratio")
     value_clip: float | None = Field(None, gt=0, description="clip range of the value's change; null is off")
     normalize_advantages: bool = Field(True, description="per minibatch, to mean 0 and deviation 1")
-    max_grad_norm: float = Field(0.5, gt=0, description="gradients are scaled down to this norm")
+    max_grad_norm: float = Field(4.0, gt=0, description="gradients are scaled down to this norm")
     target_kl: float | None = Field(None, gt=0, description="stop an update above this KL; null is never")
     learners: Count | Literal["auto"] = Field(
         "auto",
         description="processes that learn at the same time: the learner and workers; auto is as many as pay",
     )
-    material_reward: float = Field(0.005, ge=0, le=1, description="reward per pawn's worth, at the start")
+    material_reward: float = Field(0.0, ge=0, le=1, description="reward per pawn's worth, at the start")
     length_reward: float = Field(
-        0.0, ge=0, le=1, description="worth of a game of maximum length to the side that is far ahead"
+        0.5, ge=0, le=1, description="worth of a game of maximum length to the side that is far ahead"
     )
     search: SearchConfig = Field(default_factory=SearchConfig)
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
@@ -240,7 +247,7 @@ class EvaluationConfig(Room):
         200, ge=0, le=100_000, multiple_of=2, description="games against each opponent at the end; 0 is none"
     )
     opponents: list[Opponent] = Field(
-        ["random", "greedy", "material", "best"],
+        ["random", "greedy", "alphabeta-1", "best"],
         description="the opponents; best is the best checkpoint so far",
     )
     seconds: float = Field(
@@ -264,18 +271,20 @@ class RunConfig(Room):
         None, min_length=1, description="name of the run's directory; null is the date and time"
     )
     seed: int = Field(1, ge=0, lt=2**63, description="seed of everything random")
-    device: Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$")] = Field(
-        "auto", description="what the network runs on"
-    )
+    device: (
+        Literal["auto", "cpu", "mps", "cuda"] | Annotated[str, Field(pattern=r"^cuda:\d+$"), Like("cuda:0")]
+    ) = Field("auto", description="what the network runs on")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 is one per core")
-    numerics: str = Field(
+    numerics: Numerics = Field(
         "auto",
         pattern=r"^(native(-(avx512|avx2|neon|portable))?|(auto|float32|bfloat16)(\+channels_last)?(\+compile)?)$",
         description="how the network is computed: native by our own kernels for the CPU, others by torch; "
         "auto takes the fastest, auto+compile tries torch.compile too, which takes a minute",
     )
     checkpoint_every: Steps = Field(250_000, description="moves between checkpoints; 0: only at the end")
-    keep_checkpoints: Count = Field(3, description="keep this many of the latest, and the best")
+    keep_checkpoints: Count = Field(
+        3, description="keep this many of the latest, the best, and ten of the whole run"
+    )
     console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
     loggers: list[Literal["tensorboard", "wandb", "wandb-offline"]] = Field(
         ["tensorboard"], description="where metrics go besides metrics.jsonl and the console"
@@ -284,10 +293,11 @@ class RunConfig(Room):
     def _contradictions(self) -> Iterator[Contradiction]:
         if not self.directory.isprintable():
             yield Contradiction(("directory",), f"directory {self.directory!r} must be printable text")
-        if self.name is not None and (
-            self.name.startswith(".") or not self.name.isprintable() or set(self.name) & set("/\\")
-        ):
+        name = self.name or ""
+        if not name.isprintable() or set(name) & set("/\\") or name in (".", ".."):
             yield Contradiction(("name",), f"name {self.name!r} must be the name of one directory")
+        elif name.startswith((".", "-")):  # hidden, or taken for an option
+            yield Contradiction(("name",), f"name {self.name!r} must not begin with a dot or a hyphen")
         for name in sorted({name for name in self.loggers if self.loggers.count(name) > 1}):
             yield Contradiction(("loggers",), f"loggers has {name} more than once")
         if {"wandb", "wandb-offline"} <= set(self.loggers):

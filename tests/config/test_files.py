@@ -167,8 +167,8 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(
 
 def test_a_file_that_is_not_there_names_the_shipped_ones(tmp_path: Path) -> None:
     path = tmp_path / "missing.yaml"
-    assert refusal(path) == f"{path}: no such file or shipped config (default, gpu, search, tiny)"
-    assert refusal("tinny") == "tinny: no such file or shipped config (default, gpu, search, tiny)"
+    assert refusal(path) == f"{path}: no such file or shipped config (default, gpu, ppo, tiny)"
+    assert refusal("tinny") == "tinny: no such file or shipped config (default, gpu, ppo, tiny)"
     assert refusal(tmp_path) == f"{tmp_path}: Is a directory"
     assert refusal("a\0b").endswith("embedded null byte")
 
@@ -215,7 +215,7 @@ WORDS = st.sampled_from(
     ["null", "~", "off", "1e3", "0x10", "2026-01-01", "<<", "=", "- a", "a: b", "#", "'", " a "]
 )
 NAMES = (WORDS | st.text(min_size=1, max_size=200)).filter(
-    lambda text: text.isprintable() and not text.startswith(".") and not set(text) & set("/\\")
+    lambda text: text.isprintable() and not text.startswith((".", "-")) and not set(text) & set("/\\")
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "env.declaration": st.sampled_from(["27", "24", "try", "off"]),
@@ -314,6 +314,7 @@ KEPT = {
     "env.max_moves",
     "env.declaration",
     "env.random_plies",
+    "env.scattered_start_share",
     "training.games",
     "run.seed",
     *(row.path for row in settings(AppConfig) if row.path.startswith("model.")),
@@ -348,7 +349,7 @@ def test_what_is_unsafe_exists() -> None:
         assert any(path.startswith(f"{kept}.") for path in paths), kept
 
 
-@pytest.mark.parametrize("name", ["default", "gpu", "search", "tiny"])
+@pytest.mark.parametrize("name", ["default", "gpu", "ppo", "tiny"])
 def test_a_shipped_config_loads_by_name_and_by_path(name: str) -> None:
     assert name in SHIPPED
     assert load_config(name) == load_config(CONFIGS / f"{name}.yaml")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from keisei.config.config_errors import ConfigError
 from keisei.config.files import differences, load_config, to_yaml
@@ -44,6 +45,32 @@ def stored(**changes: dict[str, Any]) -> dict[str, Any]:
             del data[room][name]
         data[room] |= {**older, **changes.get(room, {})}
     return data
+
+
+def test_a_complete_config_of_an_earlier_version_means_what_it_meant(tmp_path: Path) -> None:
+    data, later = stored(), {"env": ["scattered_start_share"], "model": ["piece_values"]}
+    later["training"] = ["algorithm", "length_reward", "search", "ranks", "learners"]
+    for room, names in later.items():
+        for name in names:
+            del data[room][name]
+    for found in (
+        AppConfig.model_validate(data),
+        load_config(written(tmp_path, yaml.safe_dump(data))),
+        AppConfig.model_validate({"model": data["model"], "env": data["env"], "training": data["training"]}),
+    ):
+        assert (found.training.algorithm, found.training.length_reward) == ("ppo", 0.0)
+        assert (found.env.scattered_start_share, found.model.piece_values) == (0.0, "none")
+
+
+def test_a_short_file_without_the_algorithm_has_the_default(tmp_path: Path) -> None:
+    found = load_config(written(tmp_path, "training: {games: 32, learning_rate: 1e-4}\nmodel: {blocks: 2}"))
+    assert (found.training.algorithm, found.model.piece_values) == ("search", "textbook")
+
+
+def test_what_a_complete_config_says_itself_is_kept() -> None:
+    data = AppConfig().model_dump(mode="json")
+    data["env"]["scattered_start_share"] = 0.7
+    assert AppConfig.model_validate(data).model_dump(mode="json") == data
 
 
 def refusal(source: Path | None, *overrides: str) -> str:

@@ -63,12 +63,12 @@ def test_every_setting_is_described_and_names_what_it_refuses(row: Setting) -> N
             "given random, expected a list of random, greedy, material, alphabeta-1, alphabeta-2, "
             "alphabeta-3, alphabeta-4 or best",
         ),
-        ("run.device", "gpu", "given gpu, expected auto, cpu, mps, cuda or text like ^cuda:\\d+$"),
+        ("run.device", "gpu", "given gpu, expected auto, cpu, mps, cuda or text like cuda:0"),
         (
             "run.numerics",
             "fast",
-            r"given fast, expected text like ^(native(-(avx512|avx2|neon|portable))?|"
-            r"(auto|float32|bfloat16)(\+channels_last)?(\+compile)?)$",
+            "given fast, expected text like native, native-avx2, float32, bfloat16+channels_last, "
+            "auto+compile",
         ),
         ("run.directory", "", "given '', expected text of length >= 1"),
         ("run.name", ["a\nb"], "given ['a\\nb'], expected text of length >= 1 or null"),
@@ -115,6 +115,8 @@ def test_a_word_means_what_its_field_takes(path: str, given: str, meant: object)
         ),
         (nested("run.name", "../a"), "run: name '../a' must be the name of one directory"),
         (nested("run.name", ".."), "run: name '..' must be the name of one directory"),
+        (nested("run.name", ".hidden"), "run: name '.hidden' must not begin with a dot or a hyphen"),
+        (nested("run.name", "-x"), "run: name '-x' must not begin with a dot or a hyphen"),
         (nested("run.name", "a\x00"), "run: name 'a\\x00' must be the name of one directory"),
         (nested("run.directory", "a\x00"), "run: directory 'a\\x00' must be printable text"),
     ],
@@ -259,5 +261,6 @@ def test_the_reference_has_a_section_for_every_room_and_a_row_for_every_setting(
         assert {name.rpartition(".")[0] for name in found} == {path}
         named += found
     assert sorted(named) == sorted(SETTINGS)
-    assert r"(auto\|float32\|bfloat16)" in text
+    assert "text like native, native-avx2, float32" in text
+    assert "^(" not in text, "examples instead of patterns"
     assert "is replaced (older name: `timeout_seconds`)" in text

@@ -22,7 +22,8 @@ from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SelfPlay
 from keisei.shogi import encoding
 
-SMALL = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
+SMALL: dict[str, Any] = {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 16}
+SMALL["piece_values"] = "none"
 MOST_MOVES = "R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1"  # 593 of them
 ONE_MOVE = "8k/8P/7G1/9/9/9/9/9/K8 w - 1"
 
@@ -44,7 +45,8 @@ def small_config(
     model: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **training: Any
 ) -> AppConfig:
     """Return a config of a small network on one thread, 64 moves per update, whatever the defaults."""
-    plain = {"learning_rate_floor": 0.2, "material_reward": 0.0}
+    plain: dict[str, Any] = {"algorithm": "ppo", "learning_rate": 1e-3, "learning_rate_floor": 0.2}
+    plain |= {"material_reward": 0.0, "length_reward": 0.0, "value_coef": 0.5, "max_grad_norm": 0.5}
     return AppConfig.model_validate(
         {
             "env": {"late_start_share": 0.0, **(env or {})},

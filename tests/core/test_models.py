@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_weights_and_torch_is_left_alone(kind: dict
     ],
 )
 def test_the_number_of_weights_is_that_of_the_drawing(kind: dict[str, object], parameters: int) -> None:
-    network = model_factory(ModelConfig.model_validate(kind))
+    network = model_factory(ModelConfig.model_validate({"piece_values": "none", **kind}))
     assert sum(parameter.numel() for parameter in network.parameters()) == parameters
     assert all(parameter.dtype == torch.float32 for parameter in network.parameters())
 

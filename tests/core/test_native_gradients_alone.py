@@ -170,7 +170,7 @@ def test_a_minibatch_has_moves() -> None:
 
 def test_gradients_come_from_packed_positions_and_do_not_depend_on_threads() -> None:
     model = {"blocks": 1, "channels": 8, "value_hidden": 16}
-    config = AppConfig.model_validate({"model": model})
+    config = AppConfig.model_validate({"model": model, "training": {"algorithm": "ppo"}})
     packed = np.concatenate([encoding.pack([game]) for game in random_play(1, 40) if game.legal_moves()])
     offsets, actions = encoding.legal_actions(packed)
     numbers = np.random.default_rng(1).normal(0, 1, (4, len(packed))).astype(np.float32)

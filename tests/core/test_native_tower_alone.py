@@ -4,6 +4,7 @@ These tests also run under sanitizers and where torch is not installed.
 """
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +22,15 @@ from keisei.shogi import encoding
 from keisei.shogi.positions import Positions
 
 KERNELS = usable_kernels()
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "plain": {"blocks": 2, "channels": 12, "norm_groups": 3, "value_hidden": 10},
     "excited": {"blocks": 1, "channels": 20, "norm_groups": 5, "value_hidden": 7, "se_ratio": 0.3},
     "linear": {"blocks": 1, "channels": 6, "norm_groups": 1, "value_hidden": 5, "policy_head": "linear"},
     "shallow": {"blocks": 0, "channels": 36, "norm_groups": 4, "value_hidden": 64},
     "counting": {"blocks": 1, "channels": 8, "norm_groups": 4, "value_hidden": 6, "piece_values": "learned"},
 }
+for _model in MODELS.values():
+    _model.setdefault("piece_values", "none")
 
 Floats = npt.NDArray[np.float32]
 
