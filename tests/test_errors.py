@@ -12,7 +12,7 @@ from keisei.runs.export import ExportError
 from keisei.runs.run_directory import RunDirectoryError
 from keisei.training.metrics import MetricsError
 from keisei.usi.options import OptionError
-from keisei.usi.play import PlayError
+from keisei.usi.play_setup import PlayError
 from keisei.usi.protocol import ProtocolError
 
 

@@ -35,7 +35,7 @@ def test_a_run_trains_goes_on_and_is_evaluated(
     directory = tmp_path / "runs" / "smoke"
     lines = read_metrics(directory / "metrics.jsonl")
     assert [line["step"] for line in lines] == [512, 1024, 1536, 2048]
-    assert all(line["update/minibatches"] == 4 for line in lines)
+    assert all(line["update/minibatches"] == 8 for line in lines)  # each move twice
     # Counted from the start of each process.
     trained = [line.get("parallel/steps_trained") for line in lines]
     assert trained == ([512, 1024, 512, 1024] if who_plays is PARALLEL else [None] * 4)

@@ -65,6 +65,7 @@ MAY_IMPORT = {
         "keisei.training.parallel",
     },
     "keisei.usi": {"keisei.shogi", "keisei.search", "keisei.core", "keisei.runs"},
+    "keisei.analysis": {"keisei.shogi", "keisei.search", "keisei.core", "keisei.runs"},
     "keisei.utils": {"keisei.core", "keisei.config"},
     "keisei.config_schema": {"keisei.config"},
     "keisei.cli": {
@@ -79,8 +80,10 @@ MAY_IMPORT = {
         "keisei.training",
         "keisei.profiling",
         "keisei.usi",
+        "keisei.analysis",
     },
     "keisei.train": {"keisei.cli"},
+    "keisei.__main__": {"keisei.cli"},
 }
 GPL = {"cshogi", "shogi", "pyffish"}
 
@@ -178,7 +181,9 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
         ("keisei.runs.export", {"torch", "onnx", "onnxruntime"}),
         # Whoever plays on a CPU does without torch.
-        ("keisei.usi.main, keisei.usi.play, keisei.usi.thinking", {"torch"}),
+        ("keisei.usi.main, keisei.usi.play, keisei.usi.network_opponent", {"torch"}),
+        ("keisei.cli.analysis", {"torch", "matplotlib"}),
+        ("keisei.cli.playing, keisei.cli.player_opponent", {"torch"}),
         ("keisei.evaluation, keisei.evaluation.players.player_specs, keisei.runs.load", {"torch"}),
         ("keisei.training.parallel.self_play_worker", {"torch"}),
         # Play needs no learner.
@@ -201,7 +206,7 @@ def test_a_missing_extra_is_named(missing: str, module: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "pip install 'keisei[gym]'" in done.stderr.splitlines()[-1]
+    assert "pip install '.[gym]' in Keisei's source directory" in done.stderr.splitlines()[-1]
 
 
 def test_the_rules_in_c_know_nothing_of_python() -> None:

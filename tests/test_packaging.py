@@ -26,7 +26,7 @@ from keisei.cli.app import COMMANDS, TRAINING_PACKAGES
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGE = os.environ.get("KEISEI_PACKAGE")
-ENGINE_COMMANDS = {"perft", "show", "convert", "config", "evaluate", "ladder", "usi", "play"}
+ENGINE_COMMANDS = {"perft", "show", "convert", "config", "evaluate", "ladder", "usi", "play", "analyze"}
 WITH_ARGUMENT = {"plot", "evaluate", "usi", "play", "export"}
 LICENCES = runpy.run_path(str(ROOT / "scripts" / "check_licences.py"))
 AUDIT = runpy.run_path(str(ROOT / "scripts" / "audit_dependencies.py"))
@@ -70,7 +70,8 @@ def test_a_command_without_its_packages_names_the_extra(module: str, command: st
     done = main_without(module, command, *(["x"] if command in WITH_ARGUMENT else []))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"keisei: this command needs {module}, which is not installed: pip install 'keisei[train]'\n"
+        f"keisei: this command needs {module}, which is not installed: "
+        "pip install '.[train]' in Keisei's source directory\n"
     )
 
 
@@ -88,7 +89,7 @@ def test_the_wheel_alone_does_not_train_and_says_what_to_install(command: str, t
         [f"{PACKAGE}/keisei", command, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.endswith("pip install 'keisei[train]'\n")
+    assert done.stderr.endswith("pip install '.[train]' in Keisei's source directory\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -107,7 +108,7 @@ def test_the_wheel_alone_plays_and_rates_and_export_names_its_extra(tmp_path: Pa
     command = [f"{PACKAGE}/keisei", "export", "first", "--out", "net.onnx"]
     done = subprocess.run(command, cwd=run.parent, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "pip install 'keisei[onnx]'" in done.stderr
+    assert "pip install '.[onnx]' in Keisei's source directory" in done.stderr
     commands = {"usi first": "readyok", "play first --visits 4": "loading", "evaluate first --games 2": "Elo"}
     for arguments, says in commands.items():
         done = subprocess.run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keisei.config.config_errors import ConfigError
@@ -25,8 +27,11 @@ def may_have_accelerator() -> bool:
     return sys.platform == "darwin" or any(map(os.path.exists, _ACCELERATOR_FILES))
 
 
-def choose_device(name: str) -> torch.device:
-    """Return a device by name, with `auto` a GPU if there is one; ConfigError if it is not available."""
+def choose_device(name: str, *, setting: str = "run.device") -> torch.device:
+    """Return a device by name, with `auto` a GPU if there is one; ConfigError if it is not available.
+
+    setting: what the error calls it.
+    """
     import torch
 
     if name == "auto":
@@ -41,7 +46,7 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
-            f"run.device: given {name}, expected auto or an available device ({reason})"
+            f"{setting}: given {name}, expected auto or an available device ({reason})"
         ) from error
     return device
 
@@ -50,6 +55,43 @@ def cores() -> int:
     """Return the number of cores this process may use: under torchrun, its share of this machine's."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, found // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def available_memory() -> int:
+    """Return how many bytes of memory this process can get, unlimited where the system does not say.
+
+    That is what the machine has left, or less if a container or another control group is limited.
+    """
+    free = next(
+        (
+            1024 * int(line.split()[1])
+            for line in _lines(Path("/proc/meminfo"))
+            if line.startswith("MemAvailable:")
+        ),
+        sys.maxsize,
+    )
+    return min([free, *_left_in_groups(Path("/sys/fs/cgroup"))])
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """Yield what is left of the memory limit of each control group that this process is in (version 2)."""
+    own = [line.removeprefix("0::/") for line in _lines(Path("/proc/self/cgroup")) if line.startswith("0::/")]
+    for group in [root / path for name in own for path in (Path(name), *Path(name).parents)]:
+        limit, used = (_lines(group / f"memory.{what}") for what in ("max", "current"))
+        if limit and used and limit[0] != "max":
+            # Files that are cached there can be dropped.
+            cached = [
+                int(line.split()[1]) for line in _lines(group / "memory.stat") if line.startswith("file ")
+            ]
+            yield max(0, int(limit[0]) - int(used[0]) + sum(cached))
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file of the system, none if there is no such file."""
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
 
 
 def under_torchrun() -> bool:

@@ -35,9 +35,11 @@ __all__ = [
     "newest_checkpoint",
     "prune_checkpoints",
     "save_checkpoint",
+    "spread_steps",
 ]
 
 BEST = "best.json"
+SPREAD = 10  # checkpoints that are kept of a whole run, for a curve of its strength
 MARGIN_BYTES = 4 << 20  # for directories, rounding to blocks, and what other programs write meanwhile
 
 _REPLACED = ".replaced"
@@ -114,6 +116,21 @@ def prune_checkpoints(parent: Path, keep: int, spare: Collection[int] = ()) -> l
     except OSError as error:
         raise CheckpointError(f"{parent} cannot be pruned: {durable.reason(error)}") from error
     return [step for step, _ in reversed(surplus)]
+
+
+def spread_steps(steps: Collection[int]) -> set[int]:
+    """Return a few of these steps, at most SPREAD, about evenly spread from the first to the last.
+
+    What is kept now is all that is needed later: the run is divided into parts that double in length as it
+    grows, and the first step of each is kept.
+    """
+    length = 1
+    while max(steps, default=0) // length >= SPREAD:
+        length *= 2
+    first_of_part: dict[int, int] = {}
+    for step in sorted(steps):
+        first_of_part.setdefault(step // length, step)
+    return set(first_of_part.values())
 
 
 def mark_best(parent: Path, step: int, score: float) -> None:

@@ -4,9 +4,12 @@ Whatever is being written or removed has a name that starts with `.tmp-`. After 
 worthless, and `sweep` removes them. Everything here raises OSError; callers translate it.
 """
 
+import errno
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
@@ -16,7 +19,8 @@ def write_durably(path: Path, data: bytes) -> None:
     """Write or replace a file so that a crash at any moment leaves either the old or the new content."""
     aside = temporary_beside(path)
     try:
-        write_new(aside, data)
+        with naming(path):
+            write_new(aside, data)
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -71,10 +75,38 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
+def reserve(path: Path, size: int) -> None:
+    """Make a file that takes this much space on the disk, whatever it holds; a smaller one grows."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, size)
+        else:
+            os.write(descriptor, bytes(size))
+    finally:
+        os.close(descriptor)
+
+
 def free_bytes(path: Path) -> int | None:
     """Return the free space on a directory's disk, or None if the system does not report it."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether a write has failed for want of space."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Name the file in an OSError that does not: those of writes to an open file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def reason(error: OSError) -> str:

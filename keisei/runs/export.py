@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.policy_labels import ACTION_LABELS, NO_LABEL
-from keisei.errors import UserError
+from keisei.errors import UserError, install_command
 from keisei.runs.durable import sync_directory, temporary_beside, write_new
 from keisei.runs.load import StoredNetwork, read_network
 from keisei.shogi import encoding
@@ -142,7 +142,7 @@ def _need_extra() -> None:
         try:
             import_module(name)
         except ImportError as error:
-            raise ExportError(f"{name} is missing: pip install 'keisei[onnx]'") from error
+            raise ExportError(f"{name} is missing: {install_command('onnx')}") from error
 
 
 def _plain(network: nn.Module) -> nn.Module:

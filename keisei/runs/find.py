@@ -1,5 +1,6 @@
 """Find the run or checkpoint that a text names. Needs no torch: a USI engine must answer before it is loaded.
 
+    shipped            the trained network that comes with the package
     latest             the run in `directory` that saved last
     RUN                its path, or its name in `directory`
     RUN@best           a checkpoint of a run: @best, @latest or @STEP; also latest@best
@@ -26,6 +27,7 @@ from keisei.runs.checkpoint_format import MANIFEST
 
 CHECKPOINTS, RUN = "checkpoints", "run.json"
 LATEST = "latest"
+SHIPPED, SHIPPED_PATH = "shipped", Path(__file__).parent / "shipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Found:
 
 def find(where: str, directory: Path = Path("runs")) -> Found:
     """Return what a text names; CheckpointError if it does not exist."""
+    if where == SHIPPED:
+        return Found(None, SHIPPED_PATH)
     if where == LATEST:
         return Found(_latest(directory), any_valid=True)
     name, at, which = where.rpartition("@")
@@ -58,7 +62,8 @@ def find(where: str, directory: Path = Path("runs")) -> Found:
             if _is_run(path):
                 return _of_run(path, wanted)
     raise CheckpointError(
-        f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint in RUN/{CHECKPOINTS}"
+        f"no checkpoint at {where}: expected latest, a run, RUN@best, a checkpoint in RUN/{CHECKPOINTS} "
+        f"or {SHIPPED}"
     )
 
 

@@ -105,7 +105,7 @@ def _accelerator(name: str) -> torch.device | None:
     """Return the device that torch must compute on, None for the CPU; without torch there is only that."""
     if name == CPU or (name == "auto" and not (may_have_accelerator() and find_spec("torch"))):
         return None
-    device = choose_device(name)
+    device = choose_device(name, setting="device")
     return None if device.type == CPU else device
 
 

@@ -35,6 +35,7 @@ from keisei.runs.find import CHECKPOINTS, RUN, has_checkpoint
 from keisei.runs.provenance import provenance
 
 CONFIG, LOCK = "config.yaml", "lock"
+RESERVE = f"{durable.TEMPORARY}reserve"  # worthless without its process, like all of these
 NEEDED_BYTES = 64 << 20  # a few small checkpoints and a long run's metrics; assumption, not studied
 
 
@@ -55,6 +56,7 @@ class RunDirectory:
         self.log_file = path / "train.log"
         self.tensorboard = path / "tensorboard"
         self.plots = path / "plots"
+        self._reserve = path / RESERVE
 
     @classmethod
     def create(
@@ -113,9 +115,32 @@ class RunDirectory:
         except OSError as error:
             raise RunDirectoryError(f"run {self.path} cannot be resumed: {durable.reason(error)}") from error
 
+    def reserve_space(self, size: int) -> None:
+        """Set aside so many bytes of the disk for the run's last checkpoint, or raise RunDirectoryError."""
+        try:
+            durable.reserve(self._reserve, size)
+        except OSError as error:
+            self.free_reserve()
+            raise RunDirectoryError(
+                f"{size} bytes cannot be set aside for the last checkpoint: {durable.reason(error)}"
+            ) from error
+
+    def free_reserve(self) -> None:
+        """Give back what was set aside, if anything, to use it now."""
+        self._reserve.unlink(missing_ok=True)
+
+    def check_room(self, needed_bytes: int) -> None:
+        """RunDirectoryError unless the disk has so many bytes left."""
+        free = durable.free_bytes(self.path)
+        if free is not None and free < needed_bytes:
+            raise RunDirectoryError(
+                f"run {self.path} cannot be resumed: it needs {needed_bytes} bytes of disk, {free} are free"
+            )
+
     def close(self) -> None:
-        """Release the lock; the files stay."""
+        """Release the lock and the space that was set aside; the files stay."""
         if self._lock is not None:
+            self.free_reserve()
             fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing alone would leave it to forked children
             os.close(self._lock)
             self._lock = None

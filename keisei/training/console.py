@@ -16,6 +16,7 @@ from typing import Literal, TextIO
 import rich.console
 from rich.live import Live
 
+from keisei.runs.durable import naming
 from keisei.shogi.vector import VectorGames
 from keisei.training.dashboard import NOTICES, PanelLayout, draw
 from keisei.training.listener import Listener, RunFacts, SilentListener, Update
@@ -83,8 +84,9 @@ class PlainConsole(SilentListener):
         self._print(_update_line(progress))
 
     def _print(self, text: str) -> None:
-        self._stream.write(f"{time.strftime('%H:%M:%S')}  {text}\n")
-        self._stream.flush()
+        with naming("the console"):
+            self._stream.write(f"{time.strftime('%H:%M:%S')}  {text}\n")
+            self._stream.flush()
 
 
 class RichConsole(SilentListener):

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -21,18 +22,20 @@ class Interrupted(Exception):  # noqa: N818  (not an error)
 class StopRequest:
     """A context in which the first signal is only noted, for `check` to raise; a second one ends the process.
 
-    on_first gets the signal's name. before_leaving is called before a second signal ends the process. Python
-    handles signals only in the main thread: entered in another thread, this never requests a stop.
+    Python handles signals only in the main thread: entered in another thread, this never requests a stop.
     """
 
-    def __init__(
-        self,
-        on_first: Callable[[str], None] = lambda _: None,
-        before_leaving: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._on_first, self._before_leaving = on_first, before_leaving
+    def __init__(self) -> None:
+        self._on_first: Callable[[str], None] = lambda _: None
+        self._before_leaving: Callable[[], None] = lambda: None
         self._signum = 0
+        self._told = False
         self._old: dict[int, Any] = {}
+
+    def tell(self, on_first: Callable[[str], None], before_leaving: Callable[[], None]) -> None:
+        """Call on_first with the first signal's name, and before_leaving before a second ends the process."""
+        self._on_first, self._before_leaving = on_first, before_leaving
+        self._told = False
 
     def __enter__(self) -> Self:
         heard = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
@@ -53,7 +56,13 @@ class StopRequest:
             finally:
                 os._exit(128 + signum)
         self._signum = signum
-        self._on_first(signal.Signals(signum).name)
+        with suppress(RuntimeError):  # it came in the middle of a line being printed: `check` tells
+            self._tell_first()
+
+    def _tell_first(self) -> None:
+        if not self._told:
+            self._on_first(signal.Signals(self._signum).name)
+            self._told = True
 
     @property
     def requested(self) -> bool:
@@ -63,4 +72,5 @@ class StopRequest:
     def check(self) -> None:
         """Raise Interrupted if a signal has arrived."""
         if self._signum:
+            self._tell_first()
             raise Interrupted(self._signum)

@@ -3,6 +3,7 @@
 from datetime import datetime
 from pathlib import Path
 
+from keisei.runs.durable import naming
 from keisei.training.listener import RunFacts, SilentListener
 
 
@@ -22,5 +23,5 @@ class LogFile(SilentListener):
 
     def notice(self, text: str) -> None:
         """Append an entry."""
-        with self._path.open("a", encoding="utf-8") as file:
+        with naming(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text.rstrip()}\n")

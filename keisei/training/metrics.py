@@ -11,14 +11,17 @@ import importlib
 import json
 import math
 import os
+import platform
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from keisei.config.schema import Opponent
-from keisei.errors import UserError
+from keisei.errors import UserError, install_command
+from keisei.runs.durable import naming
 from keisei.shogi import Reason
 from keisei.training.listener import SilentListener, Update
 from keisei.training.parallel.worker_status import WorkerStatus
@@ -190,46 +193,70 @@ class JsonlSink(SilentListener):
     def __init__(self, path: Path, resume_step: int | None) -> None:
         if resume_step is not None and path.exists():
             _cut(path, resume_step)
+        self._path = path
         self._file = path.open("x" if resume_step is None else "a", encoding="utf-8", newline="\n")
 
     def update(self, update: Update) -> None:
         """Append a line; values that are not finite become null, as JSON cannot express them."""
         values = {name: float(value) for name, value in update.metrics.items()}
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        self._file.write(json.dumps({"step": update.step, **finite}, allow_nan=False) + "\n")
-        self._file.flush()
+        with naming(self._path):
+            self._file.write(json.dumps({"step": update.step, **finite}, allow_nan=False) + "\n")
+            self._file.flush()
 
     def sync(self) -> None:
-        """Wait until the disk has the lines."""
-        os.fsync(self._file.fileno())
+        """Wait until the disk has the lines, also one that it had no room for before."""
+        with naming(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
 
 
 class TensorBoardSink(SilentListener):
-    """Event files for `tensorboard --logdir`; a resumed run purges events after resume_step."""
+    """Event files for `tensorboard --logdir`; a resumed run purges events after resume_step.
+
+    Written here and now: TensorBoard's own writer does it in a thread, which dies with a traceback when the
+    disk is full.
+    """
 
     def __init__(self, directory: Path, resume_step: int | None) -> None:
-        # Imported here because it loads torch, which is not needed to read and plot metrics.
-        from torch.utils.tensorboard import SummaryWriter
+        # Imported here because they are not needed to read and plot metrics.
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
+        from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
-        purge_step = None if resume_step is None else resume_step + 1
-        self._writer = SummaryWriter(str(directory), purge_step=purge_step)
+        self._event, number = Event, time.time_ns()
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / f"events.out.tfevents.{number // 10**9:010d}.{platform.node()}.{number}"
+        with naming(self._path):
+            self._file = self._path.open("xb")
+            self._records = RecordWriter(self._file)
+            self._write(file_version="brain.Event:2")
+            if resume_step is not None:
+                self._write(step=resume_step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def update(self, update: Update) -> None:
-        """Add a point to every curve."""
-        for name, value in update.metrics.items():
-            self._writer.add_scalar(name, value, update.step)
+        """Add a point to every curve; a value that is not finite is none."""
+        finite = {name: value for name, value in update.metrics.items() if math.isfinite(value)}
+        values = [{"tag": name, "simple_value": value} for name, value in finite.items()]
+        with naming(self._path):
+            self._write(step=update.step, summary={"value": values})
+
+    def _write(self, **content: Any) -> None:
+        self._records.write(self._event(wall_time=time.time(), **content).SerializeToString())
 
     def sync(self) -> None:
         """Write what is buffered."""
-        self._writer.flush()
+        with naming(self._path):
+            self._file.flush()
 
     def close(self) -> None:
         """Write what is buffered and close the file."""
-        self._writer.close()
+        with naming(self._path):
+            self._file.close()
 
 
 # Names in run.loggers, and the mode Weights & Biases calls them.
@@ -250,7 +277,7 @@ class WandbSink(SilentListener):
         try:  # Imported here because it is an extra that only this sink needs.
             wandb = importlib.import_module("wandb")
         except ImportError as error:
-            message = "run.loggers has wandb, which needs Weights & Biases: pip install 'keisei[wandb]'"
+            message = f"run.loggers has wandb, which needs Weights & Biases: {install_command('wandb')}"
             raise ImportError(message) from error
         self._run = wandb.init(
             project="keisei",

@@ -24,6 +24,7 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.learning_agent import NotFiniteError
 from keisei.core.self_play import SavedGames, next_number
+from keisei.errors import install_command
 from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -33,13 +34,14 @@ from keisei.runs.checkpoint import (
     save_checkpoint,
 )
 from keisei.runs.find import LATEST, Found, checkpoint_of, find_run
-from keisei.runs.run_directory import RunDirectory
+from keisei.runs.run_directory import NEEDED_BYTES, RunDirectory, RunDirectoryError
 from keisei.shogi import NotationError
 from keisei.training.collector import Collector, games_fit, make_collector, new_games
 from keisei.training.console import make_console
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
 from keisei.training.log_file import LogFile
+from keisei.training.machine_limits import check_machine, checkpoint_bytes
 from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
 from keisei.training.parallel.parallel_manager import say
 from keisei.training.parallel.supervisor import WorkerError
@@ -50,6 +52,15 @@ from keisei.training.ranks import (
     RanksCollector,
     receive_checkpoint,
     send_checkpoint,
+)
+from keisei.training.run_end import (
+    finished_already,
+    how_it_ended,
+    next_commands,
+    resume_command,
+    strength,
+    what_failed,
+    what_is_saved,
 )
 from keisei.training.trainer import Trainer, config_of, games_of, kernels_notice
 from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
@@ -100,12 +111,20 @@ def begin_run(config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE) -
     device = choose_device(config.run.device)
     with torch_threads(config):
         config = resolved(config, device, ranks.world_size)
+        check_machine(config, device.type)
         trainer = Trainer(config, device)
         games = new_games(config, ranks=ranks.world_size)
-        with RunDirectory.create(
-            config, config_text=to_yaml(config), command=command, now=datetime.now()
-        ) as directory:
-            return _train(trainer, games, directory, ranks, notices=[], resumed=False)
+        with (
+            StopRequest() as stop,  # first: no signal leaves half a run
+            RunDirectory.create(
+                config,
+                config_text=to_yaml(config),
+                command=command,
+                now=datetime.now(),
+                needed_bytes=NEEDED_BYTES + checkpoint_bytes(config),
+            ) as directory,
+        ):
+            return _train(trainer, games, directory, ranks, stop, notices=[], resumed=False)
 
 
 def follow_run(ranks: Ranks) -> RunResult:
@@ -113,6 +132,7 @@ def follow_run(ranks: Ranks) -> RunResult:
     checkpoint = receive_checkpoint(ranks)
     config = config_of(checkpoint)
     device = choose_device(config.run.device)
+    check_machine(config, device.type)
     began = time.monotonic()
     with torch_threads(config), StopRequest() as stop:
         trainer = Trainer.from_snapshot(checkpoint, config, device)
@@ -153,8 +173,12 @@ def resume_run(
         changes = differences(old, config)
         refuse_unsafe(changes)
         _check_extras(config)
+        check_machine(config, device.type)
+        directory.check_room(checkpoint_bytes(config))
         now = datetime.now()
-        with torch_threads(config):
+        if ranks.world_size == 1 and checkpoint.step >= config.training.total_timesteps:
+            return _finished_already(checkpoint, config, directory)
+        with torch_threads(config), StopRequest() as stop:
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
                 games = games_of(checkpoint)
@@ -172,7 +196,26 @@ def resume_run(
                 )
                 # With new game numbers, and so with new random streams.
                 games = new_games(config, next_number(games), ranks=ranks.world_size)
-            return _train(trainer, games, directory, ranks, notices=notices, resumed=True)
+            return _train(trainer, games, directory, ranks, stop, notices=notices, resumed=True)
+
+
+def _finished_already(checkpoint: Checkpoint, config: AppConfig, directory: RunDirectory) -> RunResult:
+    """Say that there is nothing left to do, and what to do about it."""
+    end, state = finished_already(directory, config, checkpoint.step), checkpoint.state
+    if config.run.console != "off":
+        print(end)
+    return RunResult(
+        exit_code=0,
+        message=end,
+        directory=directory.path,
+        steps=checkpoint.step,
+        games=state["games"],
+        updates=state["updates"],
+        best=tuple(state["best"]) if state["best"] else None,
+        seconds=0.0,
+        metrics={},
+        workers={},
+    )
 
 
 def _checkpoint_of(found: Found, directory: RunDirectory) -> tuple[Checkpoint, list[str]]:
@@ -200,7 +243,7 @@ def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> A
 def _check_extras(config: AppConfig) -> None:
     wanted = [name for name in config.run.loggers if name in WANDB_MODES]
     if wanted and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(f"run.loggers: {wanted[0]} is not installed: pip install 'keisei[wandb]'")
+        raise ConfigError(f"run.loggers: {wanted[0]} is not installed: {install_command('wandb')}")
 
 
 def _train(
@@ -208,6 +251,7 @@ def _train(
     saved: Sequence[SavedGames],
     directory: RunDirectory,
     ranks: Ranks,
+    stop: StopRequest,
     *,
     notices: Sequence[str],
     resumed: bool,
@@ -216,6 +260,7 @@ def _train(
 
     saved: the games to continue, of all ranks.
     """
+    notices = [*notices, *_reserve_space(trainer.config, directory)]
     if ranks.world_size > 1:
         beginning = trainer.snapshot(saved)
         save_checkpoint(directory.checkpoints, beginning)  # what a restart goes on from
@@ -225,10 +270,8 @@ def _train(
         console = make_console(config.run.console, sys.stdout)
         listeners = Listeners(log)
         stack.callback(listeners.close)
-        stop = stack.enter_context(
-            StopRequest(
-                lambda name: listeners.notice(f"{name}: saving; a second signal exits at once"), console.close
-            )
+        stop.tell(
+            lambda name: listeners.notice(f"{name}: saving; a second signal exits at once"), console.close
         )
         for sink in _sinks(trainer, directory, resumed):
             listeners.add(sink)
@@ -242,8 +285,21 @@ def _train(
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
-        print(end)
+        evaluated = [] if loop.last_evaluation is None else [strength(*loop.last_evaluation)]
+        print(end, *evaluated, *next_commands(directory, config, trainer.steps), sep="\n")
     return _result(code, end, directory.path, trainer, loop, collector, began)
+
+
+def _reserve_space(config: AppConfig, directory: RunDirectory) -> list[str]:
+    """Set aside the space of a checkpoint, so that a disk that fills up does not cost what was learned.
+
+    Returns what to tell if it cannot.
+    """
+    try:
+        directory.reserve_space(checkpoint_bytes(config))
+    except RunDirectoryError as error:
+        return [str(error)]
+    return []
 
 
 def _collector(
@@ -293,27 +349,27 @@ def _result(
 
 def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -> tuple[int, str]:
     """Run the loop; return the exit code and a line that says how it ended."""
-    trainer = loop.trainer
     try:
         loop.run()
     except Interrupted as interruption:
-        return interruption.exit_code, f"{interruption}; resume with: keisei train --resume {directory.path}"
+        resume = resume_command(directory, loop.config, loop.trainer.steps)
+        return interruption.exit_code, f"{interruption}; resume with: {resume}"
     except NotFiniteError as error:
         dump = directory.path / "not_finite.npz"
         np.savez(dump, **{name: getattr(error.minibatch, name) for name in error.minibatch.__slots__})
         return 1, f"{error}; the minibatch is in {dump}"
     except CheckpointError as error:
-        return 1, str(error)
+        return 1, f"{error}; {what_is_saved(loop, directory)}"
     except SAVED_FIRST as error:
         if isinstance(error, WorkerError):
             traceback.print_exception(error)
         _write(log, traceback.format_exc())
-        return 1, f"{error}; the run is saved, resume with: keisei train --resume {directory.path}"
+        why = what_failed(error, loop.config, directory) if isinstance(error, OSError) else str(error)
+        return 1, f"{why}; {what_is_saved(loop, directory)}"
     except BaseException:
         _write(log, traceback.format_exc())
         raise
-    best = f"; the best evaluation was at {trainer.best[0]:,}" if trainer.best else ""
-    return 0, f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}{best}"
+    return 0, how_it_ended(loop, directory)
 
 
 def _write(log: LogFile, text: str) -> None:

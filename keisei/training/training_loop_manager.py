@@ -6,8 +6,8 @@ for bit; an interrupted epoch is played again.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -19,6 +19,7 @@ from keisei.runs.checkpoint import (
     mark_best,
     prune_checkpoints,
     save_checkpoint,
+    spread_steps,
 )
 from keisei.runs.run_directory import RunDirectory
 from keisei.training.collector import Collector, make_collector
@@ -40,7 +41,8 @@ class TrainingLoopManager:
 
     collector: plays the games; if None, new games as the trainer's config says. directory: where checkpoints
     and evaluations go; None for neither. listeners: started, updated and closed by `run`. stop: checked
-    often. last_update: None before the first.
+    often. last_update: None before the first. saved_step: of the last checkpoint that was written.
+    last_evaluation: its step and metrics.
 
         TrainingLoopManager(Trainer(config), listeners=[PlainConsole(sys.stdout)]).run()
     """
@@ -57,6 +59,8 @@ class TrainingLoopManager:
         self.trainer = trainer
         self.config = trainer.config
         self.last_update: Update | None = None
+        self.saved_step: int | None = None
+        self.last_evaluation: tuple[int, Mapping[str, float]] | None = None
         self._listeners = Listeners(*listeners)
         self._collector = collector or make_collector(
             self.config, trainer.agent, notice=self._listeners.notice
@@ -71,6 +75,11 @@ class TrainingLoopManager:
         self._between_epochs = trainer.snapshot(self._collector.save_games())
         self._began = time.monotonic()
         self._first_step = trainer.steps
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether a checkpoint has the state between the last two epochs, which is all that is ever saved."""
+        return self.saved_step == self._between_epochs.step
 
     def run(self) -> None:
         """Train until all moves are played or the time is up; the last epoch has the final evaluation."""
@@ -103,7 +112,7 @@ class TrainingLoopManager:
     @contextmanager
     def _collecting(self) -> Iterator[Collector]:
         """Run the listeners and the collector inside; save before they close if the run ends early."""
-        with closing(self._listeners):
+        with _afterwards(self._listeners.close), _afterwards(self._close_collector):
             try:
                 self._listeners.start(self._facts())
                 self._collector.start_workers(before_wait=self._stop.check)
@@ -113,10 +122,11 @@ class TrainingLoopManager:
                 if isinstance(error, RankError):
                     self._stop.check()  # a signal to all ranks: another one has left first
                 raise
-            finally:
-                account = self._collector.close(self.trainer.steps - self._first_step)
-                if account is not None:
-                    self._listeners.notice(account)
+
+    def _close_collector(self) -> None:
+        account = self._collector.close(self.trainer.steps - self._first_step)
+        if account is not None:
+            self._listeners.notice(account)
 
     def _facts(self) -> RunFacts:
         agent, config = self.trainer.agent, self.config
@@ -154,6 +164,8 @@ class TrainingLoopManager:
             self._stop.check()
         if found.rating is not None and (trainer.best is None or found.rating.low > found.best_low):
             trainer.best = (trainer.steps, max(found.rating.low, LEAST_RATING))
+        if found.metrics:
+            self.last_evaluation = trainer.steps, found.metrics
         return found.metrics
 
     def _should_stop(self) -> bool:
@@ -182,7 +194,12 @@ class TrainingLoopManager:
         self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:
-        """Sync the listeners and write a checkpoint, even if a listener fails."""
+        """Sync the listeners and write a checkpoint, even if a listener fails.
+
+        must: it is the last one, for which space was set aside.
+        """
+        if must and self._directory is not None:
+            self._directory.free_reserve()
         with self.trainer.clock("checkpoint"):
             try:
                 self._listeners.sync()
@@ -196,16 +213,31 @@ class TrainingLoopManager:
         parent, best = self._directory.checkpoints, self.trainer.best
         try:
             save_checkpoint(parent, self._between_epochs)
+            self.saved_step = self._between_epochs.step
             marked = best_checkpoint(parent)
             if best is not None and best != marked and best[0] in checkpoint_steps(parent):
                 mark_best(parent, *best)
                 marked = best
-            spare = [] if marked is None else [marked[0]]
+            spare = spread_steps(checkpoint_steps(parent)) | (set() if marked is None else {marked[0]})
             prune_checkpoints(parent, self.config.run.keep_checkpoints, spare)
         except CheckpointError as error:
             if must:
                 raise
             self._listeners.notice(f"{error}; the run continues and will retry at the next checkpoint")
+
+
+@contextmanager
+def _afterwards(action: Callable[[], None]) -> Iterator[None]:
+    """Do this at the end; if it fails after a failure inside, that one is raised, with a note of this."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            action()
+        except OSError as another:
+            error.add_note(f"and then: {another}")
+        raise
+    action()
 
 
 def crossed(before: int, after: int, every: int) -> bool:

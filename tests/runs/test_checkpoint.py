@@ -2,13 +2,16 @@
 
 import json
 import os
+import random
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from checkpoint_samples import assert_same, tiny
 
 from keisei.runs.checkpoint import (
+    SPREAD,
     CheckpointError,
     best_checkpoint,
     checkpoint_path,
@@ -18,6 +21,7 @@ from keisei.runs.checkpoint import (
     newest_checkpoint,
     prune_checkpoints,
     save_checkpoint,
+    spread_steps,
 )
 
 # The newest one
@@ -148,3 +152,19 @@ def test_a_damaged_best_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "best.json").write_bytes(data)
     with pytest.raises(CheckpointError, match=r"best.json"):
         best_checkpoint(tmp_path)
+
+
+def test_a_growing_run_keeps_a_few_checkpoints_evenly_spread() -> None:
+    """Kept one by one, as a run does, they are those that would be chosen of all."""
+    moments, kept, saved, step = random.Random(1), set[int](), set[int](), 0
+    for _ in range(500):
+        step += moments.choice([256, 250_000, 250_368])
+        saved.add(step)
+        kept = spread_steps(kept | {step})
+        assert kept == spread_steps(saved)
+        assert len(kept) <= SPREAD
+    ordered = sorted(kept)
+    gaps = [after - before for before, after in pairwise([0, *ordered])]
+    assert len(kept) >= 5
+    assert max(gaps) < step / 4
+    assert spread_steps([]) == set()

@@ -232,7 +232,9 @@ def test_a_missing_extra_is_one_line_and_told_before_torch_is_loaded(folder: Pat
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (2, "False\n")
-    assert done.stderr == f"keisei: {missing} is missing: pip install 'keisei[onnx]'\n"
+    assert (
+        done.stderr == f"keisei: {missing} is missing: pip install '.[onnx]' in Keisei's source directory\n"
+    )
 
 
 def test_the_example_of_the_page_runs_and_needs_no_torch(trained: Path, tmp_path: Path) -> None:

@@ -102,5 +102,6 @@ def test_what_is_no_run_is_not_found(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError) as refusal:
             find(where, tmp_path)
         assert str(refusal.value) == (
-            f"no checkpoint at {where}: expected latest, a run, RUN@best or a checkpoint in RUN/checkpoints"
+            f"no checkpoint at {where}: expected latest, a run, RUN@best, "
+            "a checkpoint in RUN/checkpoints or shipped"
         )

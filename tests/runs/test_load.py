@@ -108,7 +108,7 @@ def test_without_torch_auto_is_the_cpu_also_where_a_driver_is(
 
 
 def test_a_device_that_is_not_there_is_no_damage_of_the_checkpoint(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^run.device: given cuda, expected auto or an available device"):
+    with pytest.raises(ConfigError, match=r"^device: given cuda, expected auto or an available device"):
         load_network(checkpoint_of(run, 512), "cuda")
 
 

@@ -139,7 +139,8 @@ def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
 def test_a_beginning_that_fails_leaves_no_half_run(tmp_path: Path) -> None:
     with files_no_longer_than(100), pytest.raises(RunDirectoryError) as refusal:  # run.json is longer
         begin(tmp_path, "fast")
-    assert str(refusal.value) == f"cannot start a run in {tmp_path}: File too large"
+    file = tmp_path / "fast" / "run.json"
+    assert str(refusal.value) == f"cannot start a run in {tmp_path}: File too large ({file})"
     assert os.listdir(tmp_path) == []
 
 

@@ -206,6 +206,15 @@ def test_tensorboard_forgets_what_is_beyond_the_step(tmp_path: Path) -> None:
     assert set(events.Tags()["scalars"]) == set(fake_metrics(1))
 
 
+def test_tensorboard_gets_only_finite_values(tmp_path: Path) -> None:
+    sink: Listener = TensorBoardSink(tmp_path, None)
+    sink.update(Update(7, {"loss/policy": 0.25, "loss/value": math.nan, "evaluation/rating_high": math.inf}))
+    sink.close()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert events.Tags()["scalars"] == ["loss/policy"]
+    assert [(event.step, event.value) for event in events.Scalars("loss/policy")] == [(7, 0.25)]
+
+
 def test_metrics_load_neither_torch_nor_tensorboard() -> None:
     code = "import sys, keisei.training.metrics; print(sorted({'torch', 'tensorboard'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
@@ -236,5 +245,5 @@ def test_wandb_gets_the_run_and_its_metrics(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_missing_wandb_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ImportError, match=r"^run\.loggers has wandb, .* pip install 'keisei\[wandb\]'$"):
+    with pytest.raises(ImportError, match=r"^run\.loggers has wandb, .* pip install '\.\[wandb\]'"):
         WandbSink(tmp_path, "offline", "first", {}, None)

@@ -166,6 +166,8 @@ def test_a_learner_killed_at_random_moments_leaves_nobody_and_goes_on_exactly(
             process.kill()
         if any(tmp_path.glob("runs/*/checkpoints/step_*")):
             arguments = ["--resume", "latest"]
+            if last(the_run(tmp_path)).step == last(undisturbed).step:  # it was faster
+                break
         else:
             shutil.rmtree(tmp_path / "runs")
     assert train(*arguments, cwd=tmp_path) == 0, errors(tmp_path)
@@ -284,7 +286,8 @@ def test_without_memory_for_the_weights_the_run_ends_with_a_line_that_says_so(tm
 
 
 def test_without_memory_for_segments_the_learner_plays_itself_and_says_so(tmp_path: Path) -> None:
-    alone = ["run.keep_checkpoints=1", "training.learners=1"]  # gradients would not fit either
+    # Neither gradients nor a window of moves in a checkpoint would fit.
+    alone = ["run.keep_checkpoints=1", "training.learners=1", "training.algorithm=ppo"]
     code = train(*SHORT, *alone, cwd=tmp_path, command=[*no_files_larger_than(60_000), KEISEI])
     assert code == 0, errors(tmp_path)
     said = output(tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_a_run_leaves_everything_that_is_needed_to_repeat_it(tmp_path: Path) -> 
 
 def test_the_last_partial_epoch_is_trained_on_too(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "keisei" / "train.py"), "--config=tiny", "--total-timesteps=700"]
+    command.append("training.algorithm=ppo")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     recorded = metrics(the_run(tmp_path))
@@ -77,6 +79,7 @@ def test_an_epoch_of_20_moves_is_rounded_up_to_whole_rounds(
     tmp_path: Path, players: list[str], end: int, minibatches: int
 ) -> None:
     sizes = ["training.steps_per_epoch=20", "training.minibatch_size=7", "training.total_timesteps=70"]
+    sizes.append("training.algorithm=ppo")
     quick = ["evaluation.every=0", "evaluation.final_games=0", "run.checkpoint_every=32"]
     done = keisei("train", "--config", "tiny", *sizes, *quick, *players, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -93,7 +96,41 @@ def test_an_epoch_of_20_moves_is_rounded_up_to_whole_rounds(
 def test_time_is_up(tmp_path: Path) -> None:
     done = keisei("train", "--config", "tiny", "training.max_minutes=0.00001", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert last(the_run(tmp_path)).step == 512
+    run = the_run(tmp_path)
+    assert last(run).step == 512
+    assert f"trained on 512 moves of 0 games, in runs/{run.name}: 1e-05 minutes are up" in done.stdout
+    assert re.search(rf"\n +keisei train --resume runs/{run.name} +# train on\n$", done.stdout)
+
+
+def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None:
+    done = keisei("train", "--config", "tiny", "run.name=a run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    end = done.stdout.partition("\ntrained on 2,048 moves of ")[2].splitlines()
+    assert re.fullmatch(
+        r"\d+ games, in runs/a run: all moves are played; the best evaluation was at [\d,]+ \(.*@best\)",
+        end[0],
+    )
+    assert re.fullmatch(
+        r"evaluated at 2,048 moves: \d+ % against random, \d+ % against greedy, Elo -?\d+ \(-?\d+ to -?\d+\)",
+        end[1],
+    )
+    commands = [shlex.split(line, comments=True)[1:] for line in end[2:]]
+    assert [command[0] for command in commands] == ["play", "evaluate", "plot", "train"]
+    plotted = keisei(*commands[2], cwd=tmp_path)
+    assert plotted.returncode == 0, plotted.stderr
+
+    finished = keisei("train", "--resume", "runs/a run", cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith(
+        "run runs/a run is finished: 2,048 of 2,048 moves are played; train on with: "
+    )
+    assert last(tmp_path / "runs" / "a run").step == 2048
+
+    on = [*commands[3][:-1], "training.total_timesteps=2560", "evaluation.final_games=0"]
+    assert commands[3][-1] == "training.total_timesteps=4096"
+    more = keisei(*on, cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
+    assert last(tmp_path / "runs" / "a run").step == 2560
 
 
 @pytest.mark.parametrize(

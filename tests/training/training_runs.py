@@ -17,6 +17,8 @@ KEISEI = str(Path(sys.executable).with_name("keisei"))
 
 # A few seconds of training with everything in it: decisive games, late starts, material, evaluations.
 SMALL = [
+    "training.algorithm=ppo",
+    "training.length_reward=0",
     "training.total_timesteps=6144",
     "training.games=16",
     "training.steps_per_epoch=256",
@@ -26,6 +28,7 @@ SMALL = [
     "env.max_moves=200",
     "env.random_plies=150",
     "env.late_start_share=0.5",
+    "env.scattered_start_share=0.3",
     "evaluation.every=2048",
     "evaluation.games=2",
     "evaluation.max_moves=40",

@@ -82,10 +82,7 @@ class ParallelManager:
         worker_arguments: Sequence[Any] = (),
     ) -> None:
         self.config = validated(config)
-        if agent.algorithm != self.config.training.algorithm:
-            raise ValueError(
-                f"the config's algorithm is {self.config.training.algorithm}, the agent's {agent.algorithm}"
-            )
+        self.config.training.algorithm = agent.algorithm  # the kind of agent decides
         self.agent = agent
         self._notice, self._supervision = notice, supervision
         parallel, count = self.config.training.parallel, number_of_workers(self.config)

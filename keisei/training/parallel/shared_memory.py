@@ -3,11 +3,11 @@
 import errno
 import mmap
 import os
-import sys
 import tempfile
 from multiprocessing.reduction import DupFd
-from pathlib import Path
 from typing import Any
+
+from keisei.core.device import available_memory
 
 
 class SharedMemory:
@@ -19,7 +19,7 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         self.size, self._fd = size, -1
-        available = _available_bytes()
+        available = available_memory()
         if size > available:  # the kernel would hand out what it has and then kill some process
             raise OSError(
                 errno.ENOMEM, f"{size:,} bytes of shared memory, but only {available:,} are available"
@@ -53,17 +53,6 @@ class SharedMemory:
         self._fd = duplicate.detach()
         self.view = memoryview(mmap.mmap(self._fd, self.size))
         self.close()
-
-
-def _available_bytes() -> int:
-    """Return how much memory the machine can give, unlimited where it does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return sys.maxsize
-    return next(
-        (1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), sys.maxsize
-    )
 
 
 def _anonymous_file() -> int:

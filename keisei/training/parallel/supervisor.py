@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from keisei.config.schema import AppConfig
+from keisei.core.device import cores
 from keisei.core.numerics import Numerics
 from keisei.training.parallel.communication import (
     Activity,
@@ -37,9 +38,10 @@ from keisei.training.parallel.supervised_worker import (
 from keisei.training.parallel.worker_shares import ShareTasks
 from keisei.training.parallel.worker_status import WorkerStatus
 
-_COMMAND = "keisei.cli.app"  # where the `keisei` command begins
+_COMMAND = "keisei.cli"  # where the `keisei` command begins
 _LEAVE_SECONDS = 2.0  # for a worker to exit by itself
 _SAME_FAILURES = 3
+_FEWEST_AT_ONCE = 4  # processes that start side by side, on one core too
 
 
 class WorkerError(RuntimeError):
@@ -95,12 +97,15 @@ class Supervisor:
 
     def supervise(self, timeout: float) -> None:
         """Receive what workers have sent, waiting up to `timeout` seconds, and replace those gone."""
-        for worker in self._workers:
-            if worker.is_due():
-                self._launch(worker)
-        due = [worker.due_at - time.monotonic() for worker in self._workers if worker.process is None]
+        self._launch_some()
+        # Those that are due by now wait for others to be ready, which wakes this process.
+        later = [
+            worker.due_at - time.monotonic()
+            for worker in self._workers
+            if worker.process is None and not worker.is_due()
+        ]
         sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
-        self._communicator.wait(sentinels, min([timeout, *due]))
+        self._communicator.wait(sentinels, min([timeout, *later]))
         for worker in self._with_process():
             self._look_at(worker)
         self._statistics.looked(self._orders.waiting)
@@ -206,6 +211,16 @@ class Supervisor:
         self._paused = command is Kind.PAUSE
         for number in self.running:
             self._communicator.send_command(number, command)
+
+    def _launch_some(self) -> None:
+        """Start processes that are due, as long as not too many are starting: they share the cores.
+
+        So the caller gets to look for signals now and then, however many workers there are.
+        """
+        starting = sum(worker.phase == "starting" for worker in self._workers)
+        room = max(0, processes_at_once() - starting)
+        for worker in [worker for worker in self._workers if worker.is_due()][:room]:
+            self._launch(worker)
 
     def _launch(self, worker: SupervisedWorker) -> None:
         """Start a process; if the machine cannot, wait and try again later."""
@@ -338,6 +353,11 @@ class Supervisor:
         worker.process = None
         if process.exitcode is not None:
             process.close()
+
+
+def processes_at_once() -> int:
+    """Return how many processes may be starting at the same time."""
+    return max(_FEWEST_AT_ONCE, 2 * cores())
 
 
 @contextmanager

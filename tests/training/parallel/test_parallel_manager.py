@@ -386,9 +386,12 @@ def test_zero_workers_assigned_after_loading_are_refused() -> None:
         ParallelManager(config, new_agent(small_config()))
 
 
-def test_an_agent_of_another_algorithm_is_refused() -> None:
-    with pytest.raises(ValueError, match="the config's algorithm is search, the agent's ppo"):
-        ParallelManager(small_config(searches=True), new_agent(small_config()))
+def test_the_agent_decides_the_algorithm() -> None:
+    config = small_config(searches=True)
+    with ParallelManager(config, new_agent(small_config())) as manager:
+        played = manager.collect_experiences(64)
+        assert all(one.segment.tried.shape[-1] == 0 for one in played)
+    assert config.training.algorithm == "search", "the caller's config is left as it is"
 
 
 def test_games_of_another_number_of_workers_are_refused() -> None:

@@ -495,3 +495,24 @@ def test_what_was_under_way_at_the_shutdown_is_accounted_for() -> None:
         assert account.generated >= 3 * SEGMENT
         manager.shutdown()
         assert manager.account() == account
+
+
+def test_many_workers_start_in_waves_with_a_look_for_signals_in_between() -> None:
+    class Enough(Exception):  # noqa: N818  (not an error)
+        """Raised by a look, as a signal would be."""
+
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(sum(status.pid is not None for status in manager.workers))
+        if len(looks) == 2:
+            raise Enough
+
+    manager = Workers(small_config(3 * supervisor.processes_at_once()))
+    with pytest.raises(Enough):
+        manager.start_workers(before_wait=look)
+    assert looks == [0, supervisor.processes_at_once()]
+    assert not worker_processes()
+
+    with Workers(small_config(2 * supervisor.processes_at_once())) as all_of_them:
+        assert all(status.pid is not None for status in all_of_them.workers)

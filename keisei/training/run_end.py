@@ -1,0 +1,92 @@
+"""What a run says at its end: why it ended, how strong it is, what is saved, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from keisei.config.schema import AppConfig
+from keisei.runs import durable
+from keisei.runs.checkpoint import checkpoint_steps
+from keisei.runs.run_directory import RunDirectory
+from keisei.training.machine_limits import checkpoint_bytes
+from keisei.training.metrics import OPPONENTS
+
+if TYPE_CHECKING:
+    from keisei.training.training_loop_manager import TrainingLoopManager
+
+
+def how_it_ended(loop: TrainingLoopManager, directory: RunDirectory) -> str:
+    """Return what a run has done that was not disturbed, why it ended, and which checkpoint is its best."""
+    trainer, training = loop.trainer, loop.config.training
+    why = "all moves are played" if trainer.progress >= 1 else f"{training.max_minutes:g} minutes are up"
+    best = ""
+    if trainer.best:
+        best = f"; the best evaluation was at {trainer.best[0]:,} ({directory.path}@best)"
+    return f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}: {why}{best}"
+
+
+def strength(step: int, metrics: Mapping[str, float]) -> str:
+    """Return the result of an evaluation in a line."""
+    scores = {name: metrics.get(f"evaluation/{name}_score") for name in OPPONENTS}
+    parts = [f"{100 * score:.0f} % against {name}" for name, score in scores.items() if score is not None]
+    if "evaluation/rating" in metrics:
+        elo, low, high = (_whole(metrics[f"evaluation/rating{end}"]) for end in ("", "_low", "_high"))
+        parts.append(f"Elo {elo} ({low} to {high})")
+    return f"evaluated at {step:,} moves: {', '.join(parts)}"
+
+
+def _whole(number: float) -> str:
+    return str(round(number)) if math.isfinite(number) else "unlimited"
+
+
+def next_commands(directory: RunDirectory, config: AppConfig, step: int) -> list[str]:
+    """Return the commands one may want after a run, a line each; none without a checkpoint."""
+    if not checkpoint_steps(directory.checkpoints):
+        return []
+    run = shlex.quote(str(directory.path))
+    commands = {
+        f"keisei play {run}": "a game against it",
+        f"keisei evaluate {run}": "how strong it is",
+        f"keisei plot {run}": "its curves",
+        resume_command(directory, config, step): "train on",
+    }
+    width = max(map(len, commands))
+    return [f"  {command:{width}}  # {what}" for command, what in commands.items()]
+
+
+def finished_already(directory: RunDirectory, config: AppConfig, step: int) -> str:
+    """Return what to tell who resumes a run that has played all its moves."""
+    return (
+        f"run {directory.path} is finished: {step:,} of {config.training.total_timesteps:,} moves are played"
+        f"; train on with: {resume_command(directory, config, step)}"
+    )
+
+
+def resume_command(directory: RunDirectory, config: AppConfig, step: int) -> str:
+    """Return the command that trains on; a run that is finished needs more moves."""
+    total = config.training.total_timesteps
+    more = f" training.total_timesteps={2 * total}" if step >= total else ""
+    return f"keisei train --resume {shlex.quote(str(directory.path))}{more}"
+
+
+def what_failed(error: OSError, config: AppConfig, directory: RunDirectory) -> str:
+    """Return what failed, with the file; if the disk is full, also what is free and what is needed."""
+    text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if not durable.is_full(error):
+        return text
+    free, needed = durable.free_bytes(directory.path), checkpoint_bytes(config)
+    return f"{text} ({free} bytes are free now, {needed} are needed to go on)"
+
+
+def what_is_saved(loop: TrainingLoopManager, directory: RunDirectory) -> str:
+    """Return what is left of a run that has failed, and how to resume it."""
+    resume = f"resume with: keisei train --resume {shlex.quote(str(directory.path))}"
+    if loop.is_saved:
+        return f"the run is saved, {resume}"
+    steps = checkpoint_steps(directory.checkpoints)
+    if not steps:
+        return "there is no checkpoint to resume from"
+    return f"the newest checkpoint is of move {steps[0]:,}, {resume}"
