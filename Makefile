@@ -29,6 +29,13 @@ build: $(BUILT)  ## set up .venv and build the extension
 train: $(BUILT)  ## train a player for 15 minutes with the default config; ARGS='training.games=128'
 	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
+# One process with one thread: the same network to the bit on every CPU with the same kernels.
+network: $(BUILT)  ## train the network that comes with the package anew, half an hour on one core, to build/shipped-network
+	$(VENV)/bin/keisei train run.name=shipped run.directory=build run.seed=201 training.total_timesteps=2585156 \
+	  run.threads=1 training.parallel.enabled=false evaluation.every=0 evaluation.final_games=0 $(ARGS)
+	rm -rf build/shipped-network
+	$(VENV)/bin/python scripts/keep_network.py build/shipped@latest --out build/shipped-network
+
 PYTEST := pytest -n 2 --dist loadfile
 test: $(BUILT)  ## all tests that a change must pass, at most 15 minutes; COVERAGE=yes measures coverage too
 ifdef COVERAGE
