@@ -1,5 +1,6 @@
 """A network in torch's numeric formats, and which of them are the fastest: measured, not guessed."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,15 +15,18 @@ from keisei.core.models import ActorCriticResTower
 from keisei.core.native_tower import best_kernels, usable_kernels
 from keisei.core.numerics import Numerics
 
-Pass = tuple[Callable[[], None], Callable[[], None]]  # prepare the network, compute with it
-
 NATIVE = "native"
 NEON = "neon"
 NATIVE_CHANNELS = 256  # the widest that was compared with torch
 
+_PLAIN = "plain"
 _GAIN = 1.05  # a format must be at least this much faster to be worth a change in rounding
 _ROUNDS = 3
 _ROWS = 128  # positions of a pass; more make the choice slower and no surer (measured on 2 cores)
+_FEW_ROWS = 2  # positions of a first try
+_HOPELESS = 3.0  # a format that is so many times slower there is given up; bfloat16 can be 20 times slower
+_PASS_SECONDS = 0.05  # of the plain format: a large network gets fewer positions
+_BUDGET_SECONDS = 1.0  # after which no further round begins
 
 
 class Evaluator:
@@ -66,7 +70,8 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
     if precision.startswith(NATIVE):
         if not can_be_native:
             raise ConfigError(
-                f"run.numerics: given {precision}, expected another value for this network on {device}"
+                f"run.numerics: given {precision}, expected auto, float32 or bfloat16 for this network "
+                f"on {device}"
             )
         kernels = precision.removeprefix(NATIVE).removeprefix("-") or best_kernels()
         if kernels not in usable_kernels():
@@ -96,41 +101,70 @@ def choose_numerics(network: nn.Module, config: RunConfig, device: torch.device,
 def _fastest(
     network: nn.Module, plain: Numerics, options: Mapping[str, Numerics], device: torch.device, planes: Tensor
 ) -> tuple[Numerics, list[str]]:
-    """Return the fastest of plain and the options, and each option's speed-up in words."""
-    passes = {"plain": _pass(network, plain, device, planes[:_ROWS])}
-    for name, numerics in options.items():
-        prepare, work = _pass(network, numerics, device, planes[:_ROWS])
-        try:
-            prepare()
-            work()
-        except RuntimeError:  # this machine cannot do it: no compiler, no such type on the device
-            continue
-        passes[name] = prepare, work
-    seconds = _best_seconds(passes, device)
-    gains = {name: seconds["plain"] / own for name, own in seconds.items()}
+    """Return the fastest of plain and the options, and each option's speed-up in words.
+
+    A few positions show which are hopeless, then more of them which is best, as far as there is time.
+    """
+    deadline = time.monotonic() + _BUDGET_SECONDS
+    contenders = {_PLAIN: plain, **options}
+    gains: dict[str, float] = {}
+    if not any(numerics.compiled for numerics in options.values()):  # which compiles for each batch size
+        seconds = _best_seconds(network, contenders, device, planes[:_FEW_ROWS], rounds=1)
+        gains = {name: seconds[_PLAIN] / own for name, own in seconds.items()}
+        contenders = {name: contenders[name] for name in gains if gains[name] * _HOPELESS > 1}
+        rows = int(_FEW_ROWS * _PASS_SECONDS / max(seconds[_PLAIN], 1e-6))
+        planes = planes[: max(_FEW_ROWS, rows)]
+    if not gains or time.monotonic() < deadline:
+        seconds = _best_seconds(network, contenders, device, planes[:_ROWS], _ROUNDS, deadline)
+        gains |= {name: seconds[_PLAIN] / own for name, own in seconds.items()}
     reasons = [
         f"{name} ×{gains[name]:.2f}" if name in gains else f"{name} does not work here" for name in options
     ]
     best = max(gains, key=lambda name: gains[name])
-    return options[best] if gains[best] >= _GAIN else plain, reasons
+    return contenders[best] if gains[best] >= _GAIN else plain, reasons
 
 
-def _best_seconds(passes: Mapping[str, Pass], device: torch.device) -> dict[str, float]:
-    """Return the best time of each pass over several alternating rounds.
+def _best_seconds(
+    network: nn.Module,
+    contenders: Mapping[str, Numerics],
+    device: torch.device,
+    planes: Tensor,
+    rounds: int,
+    deadline: float = math.inf,
+) -> dict[str, float]:
+    """Return the best time of those that work here, over alternating rounds; the last begins by the deadline.
 
     On the CPU that is CPU time, of one thread: other programs on the machine hardly change it.
     """
-    best = dict.fromkeys(passes, float("inf"))
-    with threads_of_torch(1 if device.type == "cpu" else None):
-        now = time.process_time if device.type == "cpu" else time.perf_counter
-        for _ in range(_ROUNDS):
-            for name, (prepare, work) in passes.items():
-                prepare()
-                work()
-                start = now()
-                work()
-                best[name] = min(best[name], now() - start)
+    best = dict.fromkeys(contenders, math.inf)
+    on_cpu = device.type == "cpu"
+    now = time.process_time if on_cpu else time.perf_counter
+    with threads_of_torch(1 if on_cpu else None):
+        for done in range(rounds):
+            if done and time.monotonic() > deadline:
+                break
+            for name in list(best):
+                try:
+                    best[name] = min(best[name], _seconds(network, contenders[name], device, planes, now))
+                except RuntimeError:  # this machine cannot do it: no compiler, no such type on the device
+                    if name == _PLAIN:
+                        raise
+                    del best[name]
     return best
+
+
+def _seconds(
+    network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor, now: Callable[[], float]
+) -> float:
+    """Return how long a forward and a backward pass take, after one that is not timed."""
+    evaluate = Evaluator(network, numerics, device, [len(planes)])
+    for _ in range(2):
+        began = now()
+        logits, values = evaluate(planes)
+        (logits.square().mean() + values.square().mean()).backward()
+        network.zero_grad(set_to_none=True)
+        synchronize(device)
+    return now() - began
 
 
 @contextmanager
@@ -144,21 +178,6 @@ def threads_of_torch(threads: int | None) -> Iterator[None]:
     finally:
         if torch.get_num_threads() != before:
             torch.set_num_threads(before)
-
-
-def _pass(network: nn.Module, numerics: Numerics, device: torch.device, planes: Tensor) -> Pass:
-    evaluators: list[Evaluator] = []
-
-    def prepare() -> None:
-        evaluators[:] = [Evaluator(network, numerics, device, [len(planes)])]
-
-    def work() -> None:
-        logits, values = evaluators[0](planes)
-        (logits.square().mean() + values.square().mean()).backward()
-        network.zero_grad(set_to_none=True)
-        synchronize(device)
-
-    return prepare, work
 
 
 def synchronize(device: torch.device) -> None:

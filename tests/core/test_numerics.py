@@ -1,6 +1,7 @@
 """How a network is computed: natively, or in formats chosen by measuring, with similar results."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -93,6 +94,29 @@ def test_auto_measures_other_networks_and_says_so_and_leaves_no_trace() -> None:
     options = [(False, False), (True, False), (False, True), (True, True)]
     chosen = gains[options.index((numerics.channels_last, numerics.bfloat16))]
     assert chosen >= max(gains) - 0.01 or (chosen == 1.0 and max(gains) <= 1.06)
+
+
+def test_a_hopeless_format_is_given_up_after_a_few_positions() -> None:
+    rows_in_bfloat16 = []
+
+    class SlowInBfloat16(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+            if torch.is_autocast_enabled("cpu"):
+                rows_in_bfloat16.append(len(planes))
+                until = time.process_time() + 0.05
+                while time.process_time() < until:
+                    pass
+            return planes.flatten(1) * self.weight, planes[:, 0, 0, 0] * self.weight
+
+    numerics = choose_numerics(SlowInBfloat16(), RunConfig(), CPU, planes())
+    assert not numerics.bfloat16
+    assert re.search(r"bfloat16 ×0\.\d\d, both ×0\.\d\d", numerics.why)
+    assert rows_in_bfloat16
+    assert max(rows_in_bfloat16) < len(planes())
 
 
 @pytest.mark.parametrize("compiled", ["", "+compile"])
