@@ -91,6 +91,14 @@ def test_somebody_who_always_wins_does_not_keep_it_going_for_ever() -> None:
     assert "c" not in pairing(1, *rows, ("c", "b", ENDLESS_GAMES, 0, 0)) != set()
 
 
+def test_if_nobody_has_lost_to_the_anchor_the_others_go_on_without_it() -> None:
+    beaten = ("a", "random", ENDLESS_GAMES, 0, 0)
+    rows = beaten, ("b", "a", 250, 0, 250), ("c", "b", 300, 0, 200)
+    assert pairing(10, *rows) in ({"a", "b"}, {"a", "c"}, {"b", "c"})
+    assert pairing(100, *rows) == set()
+    assert pairing(10, beaten, names=("random", "a")) == set()
+
+
 def test_where_all_games_are_drawn_it_ends_too() -> None:
     few, many = (
         [("a", "random", 0, games, 0), ("b", "a", 0, games, 0), ("c", "b", 0, games, 0)]

@@ -21,7 +21,8 @@ def next_pairing(
     """Return who plays next, by identity; None when every interval is at most ± precision Elo.
 
     More games may never tell more about a player that has won or lost them all, whose interval has only one
-    end, or about anyone if all games are drawn; after ENDLESS_GAMES no more are played for it.
+    end, or about anyone if all games are drawn; after ENDLESS_GAMES no more are played for it. If that is so
+    for everybody, since the anchor has lost or won all its games, the ladder goes on without the anchor.
     results: of these players, possibly with others. anchor: the player whose rating is 0.
     """
     met = {frozenset(row[:2]) for row in results}
@@ -30,7 +31,7 @@ def next_pairing(
             return other, one
     uncertain = _uncertain(players, results, anchor, precision) if len(players) > 1 else []
     if not uncertain:
-        return None
+        return _among_the_others(players, results, anchor, precision)
     # Half a win and half a loss are added for each pair that has met, so that every strength is finite.
     finite = [
         PairResult(row.player, row.opponent, 2 * row.wins + 1, 2 * row.draws, 2 * row.losses + 1)
@@ -51,6 +52,22 @@ def next_pairing(
         return float(information * shared**2 / (1 + information * variance))
 
     return max(combinations(players, 2), key=gain)
+
+
+def _among_the_others(
+    players: Sequence[str], results: Sequence[PairResult], anchor: str, precision: float
+) -> tuple[str, str] | None:
+    """Return who plays next where nobody's distance from the anchor can be told: the others' distances count.
+
+    None if somebody's can be told: then every rating that can be certain is.
+    """
+    others = [name for name in players if name != anchor]
+    if len(others) < 2 or any(
+        math.isfinite(one.high - one.low) for one in rate(results, anchor).table if one.player in others
+    ):
+        return None
+    own = [row for row in results if anchor not in row[:2]]
+    return next_pairing(others, own, others[0], precision)
 
 
 def _uncertain(
