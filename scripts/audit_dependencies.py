@@ -53,7 +53,10 @@ def main() -> None:
     """Print the findings; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description="Look up known vulnerabilities of locked versions.")
     parser.add_argument("lock", type=Path, help="requirements.lock")
-    found = audit(parser.parse_args().lock)
+    lock: Path = parser.parse_args().lock
+    if not lock.is_file():
+        parser.error(f"{lock} is no file, expected requirements.lock")
+    found = audit(lock)
     for line in found:
         print(f"audit_dependencies: {line}", file=sys.stderr)
     if found:

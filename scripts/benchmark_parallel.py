@@ -377,6 +377,8 @@ def parsed() -> argparse.Namespace:
             parser.error(f"--games is {arguments.games}, expected a number that divides {EPOCH}")
     except ValueError:
         parser.error("expected numbers from 1 up: --workers 1,2 --network 3x32 --games 64 --steps 64")
+    if arguments.plot.suffix not in (".png", ".svg") or not arguments.plot.parent.is_dir():
+        parser.error(f"--plot is {arguments.plot}, expected a .png or .svg file in a directory that exists")
     return arguments
 
 

@@ -98,8 +98,10 @@ class Study:
         """Return the study in a file; StudyError if it is none."""
         try:
             given = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise StudyError(f"{path}: {' '.join(str(error).split())}") from error
+        except OSError as error:
+            raise StudyError(f"{path}: {error.strerror}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise StudyError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
         if not isinstance(given, dict):
             raise StudyError(f"{path}: expected cpu_seconds, variants and seeds")
         for name in ("choosing", "reporting"):

@@ -6,6 +6,7 @@ counts characters where a terminal counts cells, which crushes a board of wide c
 
 import argparse
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import SVG_EXPORT_THEME as THEME
 
+from keisei.errors import UserError
 from keisei.runs.checkpoint import newest_checkpoint
 from keisei.shogi.vector import VectorGames
 from keisei.training.dashboard import draw
@@ -161,8 +163,8 @@ def _drawn(ink: Ink, color: str, bold: bool) -> list[str]:
     return parts
 
 
-def main() -> None:
-    """Read a run and write the picture."""
+def main() -> int:
+    """Read the command line and write the picture; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -170,8 +172,20 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--at", type=float, default=0.6, help="share of the run that is done (default 0.6)")
     arguments = parser.parse_args()
-    run: Path = arguments.run
+    try:
+        draw_run(arguments.run, arguments.out, arguments.at)
+    except UserError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    return 0
 
+
+def draw_run(run: Path, out: Path, share: float) -> None:
+    """Draw what the console showed when this share of a run was done."""
+    if not 0 < share <= 1:
+        raise UserError(f"--at is {share}, expected a share above 0, up to 1")
+    if not out.parent.is_dir():
+        raise UserError(f"cannot draw {out}: there is no directory {out.parent}")
     checkpoint, _ = newest_checkpoint(run / "checkpoints")
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     seed = json.loads((run / "run.json").read_text(encoding="utf-8"))["seed"]
@@ -184,7 +198,7 @@ def main() -> None:
     notices = []
     for row in read_metrics(run / "metrics.jsonl"):
         step = int(row.pop("step"))
-        if step > arguments.at * total:
+        if step > share * total:
             break
         seconds += sum(value for name, value in row.items() if name.startswith("time/"))
         if progress.update(step, row, workers_in(row)):
@@ -193,8 +207,8 @@ def main() -> None:
     board = str(VectorGames.restore(checkpoint.blobs["games_0"]).game(0))
     console = rich.console.Console(width=WIDTH, height=HEIGHT, force_terminal=True, emoji=False)
     lines = console.render_lines(draw(progress, board, notices, WIDTH, HEIGHT), pad=False)
-    arguments.out.write_text(draw_svg(lines, WIDTH, len(lines)), encoding="utf-8")
+    out.write_text(draw_svg(lines, WIDTH, len(lines)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -430,6 +430,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", choices=list(ROUND), help="fuzz only this one")
     options = parser.parse_args()
+    if not options.seconds > 0:
+        parser.error(f"--seconds is {options.seconds}, expected a number above 0")
     targets = [t for t in make_targets(options.seed) if options.target in (None, t.name)]
     processes = multiprocessing.get_context("fork")  # so that the games are not made twice
     current = processes.RawArray(ctypes.c_int64, 2)  # index of the target, iteration

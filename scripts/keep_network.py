@@ -26,8 +26,11 @@ def where_from(checkpoint: Path) -> dict[str, Any]:
     run = run_of(checkpoint)
     if run is None or not (run / RUN).exists():
         raise UserError(f"{checkpoint} is not a run's checkpoint, so nobody knows where it comes from")
-    described = json.loads((run / RUN).read_text(encoding="utf-8"))
-    pieces = [{name: one[name] for name in FACTS} for one in (described, *described["resumed"])]
+    try:
+        described = json.loads((run / RUN).read_text(encoding="utf-8"))
+        pieces = [{name: one[name] for name in FACTS} for one in (described, *described["resumed"])]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run / RUN} does not describe a run: expected {', '.join(FACTS)}") from error
     for piece in pieces:
         piece["command"] = [word for word in piece["command"] if not word.startswith("run.directory=")]
     return {"run": run.name, "seed": described["seed"], "pieces": pieces}
@@ -35,6 +38,8 @@ def where_from(checkpoint: Path) -> dict[str, Any]:
 
 def keep(checkpoint: Path, out: Path) -> str:
     """Write the network and return the SHA-256 of its weights."""
+    if out.exists():
+        raise UserError(f"{out} exists already, expected a new directory")
     step, files = verified(checkpoint)
     state, name = parsed_json(checkpoint / STATE, files[STATE]), f"{WEIGHTS}.safetensors"
     digest = hashlib.sha256(files[name]).hexdigest()
@@ -65,9 +70,6 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         digest = keep(find_checkpoint(arguments.network), arguments.out)
-    except FileExistsError:
-        print(f"{parser.prog}: {arguments.out} exists already", file=sys.stderr)
-        return 2
     except UserError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

@@ -658,21 +658,33 @@ def table(figures: Mapping[str, Any]) -> str:
     return "\n".join(f"{name:10} {text}" for name, text in rows)
 
 
+def positive_number(text: str) -> float:
+    """Return the number of an argument that must be above 0."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text}")
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a soak and report how it went."""
     parser = argparse.ArgumentParser(
         description="Train with workers while injecting faults; exit code 1 is a breach."
     )
-    parser.add_argument("--duration", type=float, required=True, help="seconds")
-    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--duration", type=positive_number, required=True, help="seconds")
+    parser.add_argument("--workers", type=int, choices=range(1, 65), metavar="1 to 64", default=4)
     parser.add_argument("--faults-per-minute", type=float, default=15)
     parser.add_argument(
         "--lag", type=int, default=0, help="max_policy_lag; 0: workers and learner take turns"
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the fault schedule")
-    parser.add_argument("--patience", type=float, default=1, help="factor on all time limits (default 1)")
+    parser.add_argument(
+        "--patience", type=positive_number, default=1, help="factor on all time limits (default 1)"
+    )
     parser.add_argument("--json", type=Path, help="also write the report to this file")
     options = parser.parse_args(arguments)
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json is {options.json}, but there is no directory {options.json.parent}")
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:
         soak = Soak(options, Path(folder))

@@ -47,6 +47,5 @@ def plot_game(path: Path, analyses: Sequence[GameAnalysis], missed: float) -> Pa
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8, loc="best")
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=120, metadata=_METADATA[path.suffix.lower()])
     return path

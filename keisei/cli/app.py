@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from keisei.cli import raise_on_interrupt
+from keisei.cli.mistakes import explain, one_line
 from keisei.errors import UserError, install_command
 from keisei.shogi import NotationError, RulesError
 
@@ -139,9 +140,11 @@ def run_command_line() -> None:
     try:
         sys.exit(app(standalone_mode=False))  # None, or typer's exit code: 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
-        _refuse(mistake.format_message() + _hint(mistake))
-    except (UserError, NotationError, RulesError) as mistake:
-        _refuse(*str(mistake).splitlines())
+        _refuse(explain(mistake))
+    except UserError as mistake:
+        _refuse(*mistake.lines)
+    except (NotationError, RulesError) as mistake:
+        _refuse(str(mistake))
     except ModuleNotFoundError as mistake:  # `pip install keisei` alone brings the engine
         if mistake.name is None or mistake.name.partition(".")[0] not in TRAINING_PACKAGES:
             raise
@@ -150,18 +153,10 @@ def run_command_line() -> None:
         _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
 
 
-def _hint(mistake: Any) -> str:
-    """Return what to add where a setting was given as an option: `keisei train --lr 0.1`."""
-    context, option = getattr(mistake, "ctx", None), getattr(mistake, "option_name", None)
-    if option is None or context is None or context.info_name not in ("train", "doctor", "profile", "config"):
-        return ""
-    return "; settings are given without hyphens, training.games=32: keisei config --describe lists them"
-
-
 def _refuse(*messages: str) -> NoReturn:
     """Report a user's mistake, one line per message, and exit with code 2."""
     for message in messages:
-        print(f"keisei: {message}", file=sys.stderr)
+        print(f"keisei: {one_line(message)}", file=sys.stderr)
     sys.exit(2)
 
 

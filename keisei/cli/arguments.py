@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from keisei.shogi import GameRecord, read_records
+from keisei.shogi import GameRecord, NotationError, RulesError, read_records
 
 Where = Annotated[
     str,
@@ -30,9 +30,31 @@ GameNumber = Annotated[int | None, typer.Option("--game", min=1, help="Which gam
 
 def one_game(path: Path, number: int | None) -> GameRecord:
     """Return the game with this number in a file, or its only game."""
-    games = read_records(path)
+    games = all_games(path)
     if number is None and len(games) != 1:
         raise typer.BadParameter(f"{path} has {len(games)} games: expected --game 1 to {len(games)}")
     if (number or 1) > len(games):
-        raise typer.BadParameter(f"--game is {number}, expected 1 to {len(games)}")
+        raise typer.BadParameter(f"--game is {number}, expected {_numbers(len(games))}")
     return games[(number or 1) - 1]
+
+
+def all_games(path: Path) -> list[GameRecord]:
+    """Return the games in a file, of which there is at least one; errors name the file."""
+    try:
+        games = read_records(path)
+    except (NotationError, RulesError) as error:
+        named = path.name in str(error)  # as where its ending is unknown
+        raise error if named else type(error)(f"{path}: {error}") from error
+    if not games:
+        raise typer.BadParameter(f"{path} has no game: expected at least one")
+    return games
+
+
+def check_directory(option: str, path: Path) -> None:
+    """Reject a file to be written where there is no directory for it."""
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"{option} is {path}, but there is no directory {path.parent}")
+
+
+def _numbers(count: int) -> str:
+    return "1" if count == 1 else f"1 to {count}"

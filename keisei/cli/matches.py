@@ -1,5 +1,6 @@
 """evaluate, ladder: matches and ratings."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
 from keisei.evaluation.ratings.sprt import Sprt
 from keisei.runs.find import SHIPPED, checkpoints_of, find_checkpoint, run_of
 
-Games = Annotated[int, typer.Option(min=2, help="Games against each opponent; must be even.")]
+Games = Annotated[int, typer.Option(min=2, max=1_000_000, help="Games against each opponent; must be even.")]
 RandomPlies = Annotated[
     int | None,
     typer.Option(min=0, max=200, help="Random opening moves.", show_default="4, or 0 with --openings"),
@@ -25,12 +26,15 @@ Openings = Annotated[
     Path | None, typer.Option(help="A file of positions, one SFEN or USI position per line.")
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of openings and players; the same seed plays the same games.")
+    int,
+    typer.Option(
+        min=0, max=2**64 - 1, help="Seed of openings and players; the same seed plays the same games."
+    ),
 ]
 Threads = Annotated[
     int, typer.Option(min=0, max=1024, help="Threads; 0 is one per core, which pays off for large networks.")
 ]
-Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda.")]
+Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, mps, cuda or cuda:0.")]
 
 
 def evaluate(
@@ -103,7 +107,9 @@ def ladder(
             metavar="PLAYER", help="More players, as for evaluate --against; a run can have ;visits=N."
         ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=2, help="Games per pairing before the ratings are updated.")] = 20,
+    batch: Annotated[
+        int, typer.Option(min=2, max=1_000_000, help="Games per pairing before the ratings are updated.")
+    ] = 20,
     precision: Annotated[
         float, typer.Option(min=1, help="Stop when all 95 % intervals are within ± this many Elo.")
     ] = 60.0,
@@ -130,6 +136,8 @@ def ladder(
     deepest = BUILT_IN_NAMES.index("alphabeta-3")  # deeper ones are slow, so they must be asked for
     seated = [*BUILT_IN_NAMES[: deepest + 1]] if built_in else ["random"]
     seated += [player for player in players or [] if player not in seated]
+    if len(seated) < 2:
+        raise typer.BadParameter(f"the only player is {seated[0]}, expected at least two")
     setting = _setting(random_plies, openings, max_moves, seed, threads, device, None)
     with _told_on_ctrl_c():
         report = matches.ladder(
@@ -158,6 +166,8 @@ def _setting(
     sprt: str | None,
 ) -> matches.MatchSettings:
     """Return how matches are played; threads is for native players and for torch."""
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
+        raise typer.BadParameter(f"--device is {device!r}, expected auto, cpu, mps, cuda or cuda:0")
     if random_plies is None:
         random_plies = RANDOM_PLIES if openings is None else 0
     positions = (START,) if openings is None else read_openings(openings)

@@ -1,5 +1,6 @@
 """usi, play: the network as an engine, and as an opponent in the terminal."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -7,8 +8,7 @@ from typing import Annotated
 import typer
 
 from keisei.cli.arguments import GameNumber, MaxMoves, WhereOrShipped, one_game
-from keisei.runs.checkpoint_format import CheckpointError
-from keisei.runs.find import SHIPPED, find_checkpoint
+from keisei.runs.find import SHIPPED, NothingFoundError, find_checkpoint
 from keisei.usi import main as engine
 from keisei.usi import play as terminal
 from keisei.usi.opponent import Opponent
@@ -55,6 +55,7 @@ def play(
         int | None,
         typer.Option(
             min=0,
+            max=1_000_000_000,
             help="Search visits per move of a network; 0 plays from the policy alone.",
             show_default=str(VISITS),
         ),
@@ -102,7 +103,7 @@ def play(
         max_moves=max_moves,
         declaration=declaration,
     )
-    side = color or ("black" if record is None else str(game.turn))
+    side = color if color is not None else "black" if record is None else str(game.turn)
     raise typer.Exit(terminal.main(lambda: _opponent(opponent, visits), game, color=side, save=save))
 
 
@@ -111,10 +112,11 @@ def _opponent(text: str, visits: int | None) -> Opponent:
     if text not in _PLAYERS and not text.startswith(("alphabeta-", "usi:")) and ";" not in text:
         try:
             path = find_checkpoint(text)
-        except CheckpointError as error:
+        except NothingFoundError as error:
             others = f"{', '.join(_PLAYERS)}, alphabeta-N or usi:COMMAND;depth=N"
-            raise CheckpointError(f"{error}; or a player: {others}") from error
-        print("loading the network", flush=True)
+            raise NothingFoundError(f"{error}; or a player: {others}") from error
+        if sys.stdout.isatty():
+            print("loading the network", flush=True)
         network = import_module("keisei.usi.network_opponent")  # loads numpy: mistakes are reported first
         loaded: Opponent = network.NetworkOpponent.load(path, VISITS if visits is None else visits)
         return loaded

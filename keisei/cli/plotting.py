@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from keisei.cli.arguments import check_directory
 from keisei.training.plot import plot_rating, plot_run, plot_runs
 from keisei.training.summary_plot import plot_summary
 
@@ -27,9 +28,9 @@ def plot(
 
     keisei plot runs/first --summary first.png
     """
-    for file in (out, summary):
-        if file is not None and not file.parent.is_dir():
-            raise typer.BadParameter(f"cannot draw {file}: there is no directory {file.parent}")
+    for option, file in (("--out", out), ("--summary", summary)):
+        if file is not None:
+            check_directory(option, file)
     if summary is not None:
         if out is not None or len(runs) > 1:
             raise typer.BadParameter("--summary draws one run: expected one RUN, and no --out")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import GameNumber, one_game
-from keisei.shogi import START_SFEN, read_records, write_record
+from keisei.cli.arguments import GameNumber, all_games, one_game
+from keisei.shogi import START_SFEN, write_record
 from keisei.shogi import perft as count_nodes
 from keisei.shogi.perft_counts import divided_perft
 
@@ -80,7 +80,7 @@ def convert(
     if not each:
         write_record(target, one_game(source, game_number))
         return
-    games = read_records(source)
+    games = all_games(source)
     digits = max(3, len(str(len(games))))
     for number, record in enumerate(games, 1):
         write_record(target.with_stem(f"{target.stem}-{number:0{digits}}"), record)

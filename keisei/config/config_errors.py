@@ -18,6 +18,7 @@ from keisei.config.older_names import hint
 from keisei.errors import UserError
 
 CONTRADICTION = "contradiction"
+_SOMEWHAT_LIKE = 0.9  # of 2; a random word reaches 0.8 with one of the settings
 KeyPath = tuple[str, ...]
 
 
@@ -30,6 +31,11 @@ class ConfigError(UserError, ValueError):
 
     def __str__(self) -> str:
         return "\n".join(self.problems)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is reported, a line for each problem."""
+        return self.problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,10 @@ def unknown(model: type[BaseModel], path: str, section: Mapping[str, Any]) -> st
         return f"{path}: a key has no dots; write {name} in the section {'.'.join(parents)}"
     known = [name for row in settings(model) for name in (row.path, *row.older_names)]
     known += [name for name, _ in rooms(model) if name.count(".") == path.count(".")]
-    return f"{path}: unknown key; nearest is {max(known, key=lambda name: _likeness(path, name))}"
+    nearest = max(known, key=lambda name: _likeness(path, name))
+    if _likeness(path, nearest) < _SOMEWHAT_LIKE:
+        return f"{path}: unknown key; keisei config --describe lists them"
+    return f"{path}: unknown key; nearest is {nearest}"
 
 
 def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:
@@ -91,8 +100,10 @@ def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:
 
 def _likeness(path: str, name: str) -> float:
     # With the section missing or wrong, the key still counts: `learning_rate`, `model.learning_rate`.
-    last = SequenceMatcher(None, path.rsplit(".", 1)[-1], name.rsplit(".", 1)[-1]).ratio()
-    return last + SequenceMatcher(None, path, name).ratio()
+    key, other = path.rsplit(".", 1)[-1], name.rsplit(".", 1)[-1]
+    if len(key) > 1 and key == "".join(word[0] for word in other.split("_")):  # lr is the learning_rate
+        return 1 + SequenceMatcher(None, path, name).ratio()
+    return SequenceMatcher(None, key, other).ratio() + SequenceMatcher(None, path, name).ratio()
 
 
 def _read(model: type[BaseModel], data: object, error: ErrorDetails) -> Iterator[_Problem]:

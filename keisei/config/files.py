@@ -118,6 +118,8 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, obje
 def _read_file(source: str | Path) -> dict[str, Any]:
     shipped = isinstance(source, str) and source in SHIPPED
     path = _FOLDER / f"{source}.yaml" if shipped else Path(source)
+    if not source:
+        raise ConfigError(f"the config has no name, expected a file or {', '.join(SHIPPED)}")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -142,7 +144,7 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
     used: dict[str, str] = {}
     for override in overrides:
         path, equals, text = override.partition("=")
-        if not equals:
+        if not equals or not path:
             wrong.append(f"{override}: not an override, expected setting=value")
             continue
         real = _real_path(path)
@@ -157,6 +159,9 @@ def _read_overrides(overrides: Sequence[str], wrong: list[str]) -> dict[str, Any
             data = _parse(text)
         except _UnreadableError as error:
             wrong.append(f"{override}: {error}")
+            continue
+        if "\n" in text.strip() and isinstance(data, str) and data not in text:
+            wrong.append(f"{path}: given {text!r}, expected one line")  # YAML makes a space of a line's end
             continue
         for name in reversed(real.split(".")):
             data = {name: data}

@@ -42,6 +42,8 @@ def choose_device(name: str, *, setting: str = "run.device") -> torch.device:
         return found or torch.device("cpu")
     try:
         device = torch.device(name)
+        if device.type == "mps" and not torch.backends.mps.is_available():
+            raise RuntimeError("torch finds no Apple GPU")  # its own reason is a list of all its parts
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]

@@ -51,8 +51,11 @@ def evaluate(
     """
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed, "matches": []}
     evaluated = set()
-    with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
+    with ExitStack() as stack:
         opponents = [_seated(text, setting, stack) for text in dict.fromkeys(against)]
+        with ExitStack() as tried:  # before anything is written
+            _seated(players[0], setting, tried)
+        tournament = stack.enter_context(Tournament(directory, setting.conditions, setting.seed))
         _repeated_openings(setting.conditions, games, tell)
         for text in players:
             with ExitStack() as own:  # checkpoints may be many: one is loaded at a time
@@ -93,7 +96,7 @@ def ladder(
         return time.monotonic() >= end
 
     report: dict[str, Any] = {"conditions": str(setting.conditions), "seed": setting.seed}
-    with Tournament(directory, setting.conditions, setting.seed) as tournament, ExitStack() as stack:
+    with ExitStack() as stack:
         seats = [_seated(text, setting, stack) for text in texts]
         players = {player.identity: player for player in seats}
         for player in seats:
@@ -102,6 +105,7 @@ def ladder(
                 raise PlayerError(f"{player.name} and {twin} are the same player, expected different ones")
         if ANCHOR not in players:
             raise PlayerError(f"{ANCHOR} is missing: its rating is 0, and the others are measured against it")
+        tournament = stack.enter_context(Tournament(directory, setting.conditions, setting.seed))
         for player in seats:
             tell(_introduction(player))
 

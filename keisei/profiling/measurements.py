@@ -163,7 +163,8 @@ def read_profile(path: Path) -> Profile:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ProfileError(f"{file} cannot be read as a profile: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ProfileError(f"{file} cannot be read as a profile: {reason}") from error
     needed = {field.name for field in fields(Profile)} - {"skipped"}
     if not isinstance(data, dict) or data.get("format") != FORMAT or not needed <= set(data):
         raise ProfileError(f"{file} is not a profile of format {FORMAT}, as keisei profile writes it")

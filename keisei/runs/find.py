@@ -30,6 +30,10 @@ LATEST = "latest"
 SHIPPED, SHIPPED_PATH = "shipped", Path(__file__).parent / "shipped"
 
 
+class NothingFoundError(CheckpointError):
+    """A text that names neither a run nor a checkpoint."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A run, a checkpoint or both, as named by a text.
@@ -61,8 +65,9 @@ def find(where: str, directory: Path = Path("runs")) -> Found:
                 return Found(run_of(path), path)
             if _is_run(path):
                 return _of_run(path, wanted)
-    raise CheckpointError(
-        f"no checkpoint at {where}: expected latest, a run, RUN@best, a checkpoint in RUN/{CHECKPOINTS} "
+    named = where or "an empty name"
+    raise NothingFoundError(
+        f"no checkpoint at {named}: expected latest, a run, RUN@best, a checkpoint in RUN/{CHECKPOINTS} "
         f"or {SHIPPED}"
     )
 

@@ -71,6 +71,8 @@ class RunDirectory:
         """Make the directory of a new run, `<run.directory>/<run.name, or the date and time>`."""
         config = validated(config)
         parent = Path(config.run.directory)
+        if parent.exists() and not parent.is_dir():
+            raise RunDirectoryError(f"cannot start a run in {parent}: it is a file, expected a directory")
         try:
             parent.mkdir(parents=True, exist_ok=True)
             _check_room(parent, needed_bytes)

@@ -35,12 +35,12 @@ _ROUNDS = 3
 
 def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     """Yield (subject, finding) pairs; the measurements at the end take some seconds each."""
+    device = choose_device(config.run.device)  # first: a report of a device that is not here ends at once
     yield "keisei", f"{version('keisei')} on Python {platform.python_version()}, {platform.platform()}"
     yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     for name, use in _OPTIONAL.items():
         yield f"  {name}", f"{_version_or_missing(name)} ({use})"
     yield "cores", f"{cores()} of {os.cpu_count()}, {cpu_name()}"
-    device = choose_device(config.run.device)
     yield "device", _device_text(device)
     yield "free disk", f"{_gigabytes(shutil.disk_usage('.').free)} here"
     if _SHARED_MEMORY.is_dir():

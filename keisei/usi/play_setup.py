@@ -73,7 +73,7 @@ def color_of(text: str) -> Color:
     """Return the side that a text names."""
     colors = {"black": Color.BLACK, "white": Color.WHITE, "random": random.choice(list(Color))}
     if text not in colors:
-        raise PlayError(f"color is {text}, expected black, white or random")
+        raise PlayError(f"color is {text or repr(text)}, expected black, white or random")
     return colors[text]
 
 

@@ -136,7 +136,7 @@ def test_values_that_do_not_go_together_are_named(data: dict[str, Any], line: st
         ("training.parallel.workers", "unknown key; nearest is training.parallel.num_workers"),
         ("training.parallel.sync_intervall", "unknown key; nearest is training.parallel.sync_interval"),
         ("run.gamma", "unknown key; nearest is training.gamma"),
-        ("model.lr", "unknown key; nearest is model.blocks"),
+        ("model.lr", "unknown key; nearest is training.learning_rate"),
         ("trainin", "unknown key; nearest is training"),
         ("training.paralel", "unknown key; nearest is training.parallel"),
     ],

@@ -77,7 +77,7 @@ def test_a_network_plays_with_the_kernels_of_its_run(run: Path, tmp_path: Path) 
     ("arguments", "says"),
     [
         (["evaluate", "CHECKPOINT", "--against", "random", "--games", "2"], "random"),
-        (["play", "CHECKPOINT", "--visits", "4"], "loading the network"),
+        (["play", "CHECKPOINT", "--visits", "4"], "you are black, against"),
         (["usi", "CHECKPOINT"], "readyok"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for parent, words in [
-        (tmp_path / "file", "File exists"),
+        (tmp_path / "file", "it is a file, expected a directory"),
         (tmp_path / "file" / "runs", "Not a directory"),
         (Path("/proc/keisei"), "No such file or directory"),
         (Path("/proc"), "No such file or directory"),

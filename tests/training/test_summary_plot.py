@@ -100,7 +100,7 @@ def test_the_command_draws_it_or_refuses_in_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{picture}\n", "")
     done = keisei(run, run, "--summary", picture)
     assert done.returncode == 2
-    assert done.stderr == "keisei: Invalid value: --summary draws one run: expected one RUN, and no --out\n"
+    assert done.stderr == "keisei: --summary draws one run: expected one RUN, and no --out\n"
 
 
 def test_a_run_without_games_is_refused(tmp_path: Path) -> None:

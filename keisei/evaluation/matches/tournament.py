@@ -17,7 +17,7 @@ from keisei.evaluation.matches.game_files import GameFiles
 from keisei.evaluation.matches.match import PlayedGame, play_match
 from keisei.evaluation.matches.match_conditions import MatchConditions
 from keisei.evaluation.matches.match_result import GameSummary, MatchResult, PairSummary
-from keisei.evaluation.matches.results_store import ResultsStore, StoredGame
+from keisei.evaluation.matches.results_store import ResultsError, ResultsStore, StoredGame
 from keisei.evaluation.players.player import Player
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, ONE_THREAD, Machine, make_player
 from keisei.evaluation.ratings.rating import PairResult, Ratings, rate
@@ -44,6 +44,8 @@ class Tournament:
     """Matches under the same conditions; a context manager."""
 
     def __init__(self, directory: Path, conditions: MatchConditions, seed: int) -> None:
+        if directory.exists() and not directory.is_dir():
+            raise ResultsError(f"{directory} is a file, expected a directory for results and games")
         directory.mkdir(parents=True, exist_ok=True)
         self.conditions = conditions
         self.seed = seed
