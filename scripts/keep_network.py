@@ -38,8 +38,6 @@ def where_from(checkpoint: Path) -> dict[str, Any]:
 
 def keep(checkpoint: Path, out: Path) -> str:
     """Write the network and return the SHA-256 of its weights."""
-    if out.exists():
-        raise UserError(f"{out} exists already, expected a new directory")
     step, files = verified(checkpoint)
     state, name = parsed_json(checkpoint / STATE, files[STATE]), f"{WEIGHTS}.safetensors"
     digest = hashlib.sha256(files[name]).hexdigest()
@@ -51,6 +49,8 @@ def keep(checkpoint: Path, out: Path) -> str:
         "from": where_from(checkpoint) | {"moves": step, "sha256": digest},
     }
     kept = {name: files[name], STATE: json_bytes(out / STATE, facts)}
+    if out.exists():
+        raise UserError(f"{out} exists already, expected a new directory")
     out.mkdir(parents=True)
     for file, data in (kept | {MANIFEST: manifest_of(step, kept)}).items():
         write_durably(out / file, data)

@@ -25,6 +25,13 @@ _MOVE = re.compile(
 )
 
 
+# Side and way, in the order in which they are tried.
+_WORDS = (
+    *(("", way) for way in ("", "上", "寄", "引", "直")),
+    *((side, way) for way in ("", "上", "寄", "引") for side in "右左"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MoveDescription:
     """What a text says about a move.
@@ -82,6 +89,31 @@ def moves_described(game: ShogiGame, told: MoveDescription) -> list[Move]:
     return fitting
 
 
+def japanese_move(game: ShogiGame, move: Move, last_square: str = "") -> str:
+    """Return a legal move before it is played, by the fewest words that tell it: ７六歩, 同　銀, ５八金右.
+
+    last_square: where the move before ended, for 同. How a piece moves comes first, then its side, then both,
+    as the Japan Shogi Association has it.
+    """
+    same = move.to_square == last_square
+    place = "同　" if same else f"{FULL_WIDTH_FILES[int(move.to_square[0])]}{_rank(move.to_square)}"
+    if move.from_square is None:
+        piece = str(move.dropped)
+        told = MoveDescription(move.to_square, piece)
+        return f"{place}{MOVE_KANJI[piece]}{'' if moves_described(game, told) == [move] else '打'}"
+    piece = (game.piece_at(move.from_square) or "").upper()
+    promotions = {other.promotes for other in game.legal_moves() if _same_step(other, move)}
+    ending = "成" if move.promotes else "不成" if True in promotions else ""
+    for side, way in _WORDS:
+        if way == "直" and piece in ("R", "B", "+R", "+B"):  # never said of these
+            continue
+        told = MoveDescription(move.to_square, piece, None, False, move.promotes, side, way)
+        if moves_described(game, told) == [move]:
+            return f"{place}{MOVE_KANJI[piece]}{side}{way}{ending}"
+    start = f"({move.from_square[0]}{RANKS.index(move.from_square[1]) + 1})"  # as KIF tells it
+    return f"{place}{MOVE_KANJI[piece]}{ending}{start}"
+
+
 def usi_texts(moves: Sequence[Move]) -> str:
     """Return moves as a list for messages."""
     return " ".join(sorted(map(str, moves)))
@@ -114,6 +146,14 @@ def _ways(start: str, to: str, turn: Color) -> tuple[str, ...]:
 def _rightness(square: str, turn: Color) -> int:
     """Return how far to the right a square is, as its player sees it."""
     return -int(square[0]) if turn is Color.BLACK else int(square[0])
+
+
+def _same_step(one: Move, other: Move) -> bool:
+    return (one.from_square, one.to_square) == (other.from_square, other.to_square)
+
+
+def _rank(square: str) -> str:
+    return KANJI_NUMBERS[RANKS.index(square[1]) + 1]
 
 
 def _square(file: str, rank: str) -> str:
