@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "keisei.errors": set(),
     "keisei.shogi": {"keisei._native"},
     "keisei.envs": {"keisei.shogi"},
+    "keisei.language": {"keisei.shogi"},
     "keisei.search": {"keisei.shogi", "keisei._native"},
     "keisei.config": set(),
     "keisei.core": {"keisei.shogi", "keisei.search", "keisei.config", "keisei._native"},
@@ -64,12 +65,13 @@ MAY_IMPORT = {
         "keisei.training",
         "keisei.training.parallel",
     },
-    "keisei.usi": {"keisei.shogi", "keisei.search", "keisei.core", "keisei.runs"},
-    "keisei.analysis": {"keisei.shogi", "keisei.search", "keisei.core", "keisei.runs"},
+    "keisei.usi": {"keisei.shogi", "keisei.language", "keisei.search", "keisei.core", "keisei.runs"},
+    "keisei.analysis": {"keisei.shogi", "keisei.language", "keisei.search", "keisei.core", "keisei.runs"},
     "keisei.utils": {"keisei.core", "keisei.config"},
     "keisei.config_schema": {"keisei.config"},
     "keisei.cli": {
         "keisei.shogi",
+        "keisei.language",
         "keisei.config",
         "keisei.core",
         "keisei.runs",
@@ -176,7 +178,7 @@ def test_every_room_of_the_table_exists() -> None:
 @pytest.mark.parametrize(
     ("modules", "unwanted"),
     [
-        ("keisei.shogi", {"torch", "numpy", "typer"}),
+        ("keisei.shogi, keisei.language", {"torch", "numpy", "typer"}),
         ("keisei.shogi.vector, keisei.utils", {"torch", "gymnasium"}),
         ("keisei.envs, keisei.envs.shogi_v0", {"torch"}),
         ("keisei.runs.export", {"torch", "onnx", "onnxruntime"}),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from keisei.analysis.game_analysis import GameAnalysis, PositionValue, ReviewedMove
+from keisei.language import ENGLISH, Speaker, padded
 from keisei.shogi import Color, GameRecord, ShogiGame
 from keisei.shogi.records.kif import kif_move
 
@@ -17,41 +18,54 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.0f} %"
 
 
-def table(analyses: Sequence[GameAnalysis], missed: float) -> list[str]:
+def table(
+    record: GameRecord, analyses: Sequence[GameAnalysis], missed: float, speaker: Speaker = ENGLISH
+) -> list[str]:
     """Return a line for each move: the win rates before it, what it lost, and the better move if missed.
 
     missed: the loss from which a better move counts as missed, 0 to 1. A second network adds its win rate
     and its best move.
     """
     first, others = analyses[0], analyses[1:]
-    heading = f"{'move':>4} {'':8} {'Black':>6} {'mover':>6} {'lost':>5}"
-    heading += "".join(f"  {POINTS[1]} {'Black':>5} {'move':6}" for _ in others)
-    lines = [f"{heading}  better"]
+    width = 7 if speaker == ENGLISH else 14  # of a move
+    name = {key: speaker(f"analysis.{key}") for key in ("move", "black", "mover", "lost", "best", "better")}
+    heading = f"{padded(name['move'], 4, right=True)} {'':{width + 1}}"
+    for key, columns in (("black", 6), ("mover", 6), ("lost", 5)):
+        heading += f" {padded(name[key], columns, right=True)}"
+    for _ in others:
+        heading += f"  {POINTS[1]} {padded(name['black'], 5, right=True)} {padded(name['best'], width - 1)}"
+    lines = [f"{heading}  {name['better']}"]
+    game = ShogiGame(record.sfen, max_moves=None)
     for index, move in enumerate(first.moves):
-        text = f"{move.number:4} {_MARKS[move.side]}{move.move!s:7}"
+        shown = f"{_MARKS[move.side]}{move.move}" if speaker == ENGLISH else speaker.move(game, move.move)
+        text = f"{move.number:4} {padded(shown, width + 1)}"
         text += f" {percent(move.before.win_rate_of(Color.BLACK)):>6} {percent(move.before.win_rate):>6}"
         text += f" {round(100 * move.loss) or '':>5}"
         for other in others:
             before = other.moves[index].before
-            text += f"    {percent(before.win_rate_of(Color.BLACK)):>5} {_best(before):6}"
-        better = f"  {_better(move)}" if move.loss >= missed else ""
+            best = padded(_line(game, before, 1, speaker), width - 1)
+            text += f"    {percent(before.win_rate_of(Color.BLACK)):>5} {best}"
+        better = f"  {_better(game, move, speaker)}" if move.loss >= missed else ""
         lines.append(f"{text}{better}".rstrip())
+        game.push(move.move)
     return lines
 
 
-def summary(analysis: GameAnalysis, missed: float) -> list[str]:
+def summary(analysis: GameAnalysis, missed: float, speaker: Speaker = ENGLISH) -> list[str]:
     """Return a line for each side: what it lost on average, and how many moves it missed."""
     lines = []
     for side in Color:
         losses = [move.loss for move in analysis.moves if move.side is side]
         if losses:
-            average = 100 * sum(losses) / len(losses)
-            count = sum(loss >= missed for loss in losses)
-            best = sum(move.is_best for move in analysis.moves if move.side is side)
-            lines.append(
-                f"{_MARKS[side]}{side}: {best} of {len(losses)} moves are the network's own, "
-                f"{count} missed a better one, {average:.1f} points lost on average"
+            line = speaker(
+                "analysis.summary",
+                side=speaker.side(side),
+                best=sum(move.is_best for move in analysis.moves if move.side is side),
+                moves=len(losses),
+                missed=sum(loss >= missed for loss in losses),
+                average=f"{100 * sum(losses) / len(losses):.1f}",
             )
+            lines.append(f"{_MARKS[side]}{line}")
     return lines
 
 
@@ -75,17 +89,26 @@ def graph(analyses: Sequence[GameAnalysis], width: int = 72) -> list[str]:
     return [*lines, f"{'':7}+{'-' * columns}", f"{'':8}{ends}"]
 
 
-def commented(record: GameRecord, analysis: GameAnalysis, missed: float) -> GameRecord:
+def commented(
+    record: GameRecord, analysis: GameAnalysis, missed: float, speaker: Speaker = ENGLISH
+) -> GameRecord:
     """Return the record with Black's win rate after each move, and better moves, added to its comments."""
     comments = dict(record.comments)
-    opening = f"{analysis.network}, {analysis.visits} visits: Black's win rate is"
-    _add(comments, 0, f"{opening} {percent(analysis.black_win_rates[0])}")
+    opening = {"network": analysis.network, "visits": analysis.visits}
+    rate = percent(analysis.black_win_rates[0])
+    _add(comments, 0, speaker("analysis.opening comment", **opening, rate=rate))
     game = ShogiGame(record.sfen, max_moves=None)
     for move in analysis.moves:
-        _add(comments, move.number, f"Black's win rate {percent(move.after.win_rate_of(Color.BLACK))}")
+        rate = percent(move.after.win_rate_of(Color.BLACK))
+        _add(comments, move.number, speaker("analysis.comment", rate=rate))
         if move.loss >= missed:
-            lost = f"{str(move.side).capitalize()} lost {round(100 * move.loss)} points"
-            _add(comments, move.number, f"{lost}; better: {_kif_line(game, move.before)}")
+            line = speaker(
+                "analysis.missed comment",
+                side=speaker.side(move.side).capitalize(),
+                points=round(100 * move.loss),
+                line=_kif_line(game, move.before),
+            )
+            _add(comments, move.number, line)
         game.push(move.move)
     return GameRecord(
         record.moves,
@@ -103,16 +126,15 @@ def _add(comments: dict[int, str], number: int, line: str) -> None:
     comments[number] = f"{comments[number]}\n{line}" if number in comments else line
 
 
-def _best(value: PositionValue) -> str:
-    return str(value.line[0]) if value.line else "declare"
+def _line(game: ShogiGame, value: PositionValue, length: int, speaker: Speaker) -> str:
+    """Return the best moves of a position."""
+    return speaker.line(game, value.line[:length]) if value.line else speaker("declare")
 
 
-def _better(move: ReviewedMove) -> str:
-    if not move.before.line:
-        return "declare"
+def _better(game: ShogiGame, move: ReviewedMove, speaker: Speaker) -> str:
     mate = move.before.mate
-    proven = f" (mate in {mate})" if mate is not None and mate > 0 else ""
-    return " ".join(map(str, move.before.line[:_LINE])) + proven
+    proven = f" ({speaker('mate', plies=mate)})" if mate is not None and mate > 0 else ""
+    return f"{_line(game, move.before, _LINE, speaker)}{proven}"
 
 
 def _kif_line(game: ShogiGame, value: PositionValue) -> str:

@@ -10,7 +10,8 @@ import typer
 
 from keisei.analysis.analysis_report import POINTS, commented, graph, summary, table
 from keisei.analysis.game_analysis import Analyst
-from keisei.cli.arguments import GameNumber, check_directory, one_game
+from keisei.cli.arguments import GameNumber, Lang, check_directory, one_game
+from keisei.language import ENGLISH, Speaker, speaker_for
 from keisei.runs.find import SHIPPED, find_checkpoint
 from keisei.shogi import write_record
 
@@ -44,6 +45,7 @@ def analyze(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the win rate over the game to this .png or .svg file.")
     ] = None,
+    lang: Lang = None,
 ) -> None:
     """Analyze a game with a network: the win rate at every move, a graph, and the better moves missed.
 
@@ -53,6 +55,7 @@ def analyze(
 
     keisei analyze game.kif --network runs/first@best --against runs/first@100000
     """
+    speaker = speaker_for(lang)
     game = one_game(record, game_number)
     if not game.moves:
         raise typer.BadParameter(f"{record} has no moves: expected a game")
@@ -64,24 +67,27 @@ def analyze(
         check_directory("--plot", plot)
     analysts = [Analyst.load(find_checkpoint(text)) for text in (network, against) if text is not None]
     analyses = [
-        analyst.analyze(game, visits=visits, progress=_Progress(analyst.name)) for analyst in analysts
+        analyst.analyze(game, visits=visits, progress=_Progress(analyst.name, speaker))
+        for analyst in analysts
     ]
     first, share = analyses[0], missed / 100
-    names = f"☗{game.black or '?'} ☖{game.white or '?'}"
-    print(f"{names}: {len(game.moves)} moves, {game.outcome or 'unfinished'}")
+    players = f"☗{game.black or '?'} ☖{game.white or '?'}"
+    outcome = speaker.outcome(game.outcome)
+    print(speaker("analysis.game", players=players, moves=len(game.moves), outcome=outcome))
     for mark, analysis in zip(POINTS, analyses, strict=False):
-        print(f"{mark} {analysis.network}, {visits} visits per position")
+        print(speaker("analysis.network", mark=mark, network=analysis.network, visits=visits))
+    caption = [speaker("analysis.graph")] if speaker != ENGLISH else []
     for block in (
-        table(analyses, share),
-        graph(analyses, shutil.get_terminal_size().columns),
-        summary(first, share),
+        table(game, analyses, share, speaker),
+        [*caption, *graph(analyses, shutil.get_terminal_size().columns)],
+        summary(first, share, speaker),
     ):
         print("\n" + "\n".join(block))
     if out is not None:
-        write_record(out, commented(game, first, share))
-        print(f"\nwith comments: {out}")
+        write_record(out, commented(game, first, share, speaker))
+        print(f"\n{speaker('analysis.written', path=out)}")
     if plot is not None:
-        print(f"graph: {drawing.plot_game(plot, analyses, share)}")
+        print(speaker("analysis.drawn", path=drawing.plot_game(plot, analyses, share)))
 
 
 def _check_new(path: Path) -> None:
@@ -95,10 +101,12 @@ def _check_new(path: Path) -> None:
 class _Progress:
     """A line on the error output, if that is a terminal."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, speaker: Speaker) -> None:
         self._name = name
+        self._say = speaker
 
     def __call__(self, done: int, of: int) -> None:
         if sys.stderr.isatty():
             end = "\r\x1b[K" if done == of else ""
-            print(f"\r{self._name}: {done} of {of} positions{end}", end="", file=sys.stderr, flush=True)
+            line = self._say("analysis.progress", network=self._name, done=done, of=of)
+            print(f"\r{line}{end}", end="", file=sys.stderr, flush=True)

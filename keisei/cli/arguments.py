@@ -25,6 +25,10 @@ WhereOrShipped = Annotated[
     ),
 ]
 MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="Longer games are drawn.")]
+Lang = Annotated[
+    str | None,
+    typer.Option(metavar="en|ja", help="English or Japanese.", show_default="as the locale says"),
+]
 GameNumber = Annotated[int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")]
 
 

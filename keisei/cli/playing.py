@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import GameNumber, MaxMoves, WhereOrShipped, one_game
+from keisei.cli.arguments import GameNumber, Lang, MaxMoves, WhereOrShipped, one_game
+from keisei.language import speaker_for
 from keisei.runs.find import SHIPPED, NothingFoundError, find_checkpoint
 from keisei.usi import main as engine
 from keisei.usi import play as terminal
@@ -80,6 +81,7 @@ def play(
     declaration: Annotated[str, typer.Option(help="Rule for declaring a win: 27, 24, try or off.")] = "27",
     max_moves: MaxMoves = 512,
     save: Annotated[Path | None, typer.Option(help="Save the game to this .kif, .csa or .usi file.")] = None,
+    lang: Lang = None,
 ) -> None:
     """Play a game against a trained network or another player in the terminal; type help for the commands.
 
@@ -93,6 +95,7 @@ def play(
 
     Moves are typed as 7g7f, 76歩, P-7f or 7776FU.
     """
+    speaker = speaker_for(lang)
     if record is None and (game_number is not None or moves is not None):
         raise typer.BadParameter("--move and --game choose from a file: expected --from FILE too")
     game = set_up(
@@ -104,7 +107,9 @@ def play(
         declaration=declaration,
     )
     side = color if color is not None else "black" if record is None else str(game.turn)
-    raise typer.Exit(terminal.main(lambda: _opponent(opponent, visits), game, color=side, save=save))
+    raise typer.Exit(
+        terminal.main(lambda: _opponent(opponent, visits), game, color=side, save=save, speaker=speaker)
+    )
 
 
 def _opponent(text: str, visits: int | None) -> Opponent:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
+from keisei.language import ENGLISH, Speaker
 from keisei.shogi import Color, Move, ShogiGame
 from keisei.shogi.bod import FULL_WIDTH_FILES
 from keisei.shogi.diagram import HAND_ORDER, RANKS
@@ -18,7 +19,7 @@ def wants_colors(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
-def board_text(game: ShogiGame, *, colors: bool) -> str:
+def board_text(game: ShogiGame, *, colors: bool, speaker: Speaker = ENGLISH) -> str:
     """Return the position, with the last move named and marked with a star, and a warning of check."""
     lines = str(game).split("\n")
     lines[0] += _letters(game, Color.WHITE)
@@ -39,9 +40,10 @@ def board_text(game: ShogiGame, *, colors: bool) -> str:
     if last is not None:
         before = game.copy()
         before.pop()
-        lines.append(f"last move: {last}  {kif_move(before, last)}")
+        kif = kif_move(before, last) if speaker == ENGLISH else speaker.move(before, last)
+        lines.append(speaker("play.last", usi=last, kif=kif))
     if game.is_check():
-        lines.append(_painted("check!", _CHECK, colors))
+        lines.append(_painted(speaker("play.check"), _CHECK, colors))
     return "\n".join(lines)
 
 

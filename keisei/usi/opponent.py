@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from keisei.language import Speaker
 from keisei.shogi import Move, ShogiGame
 
 
@@ -25,13 +26,14 @@ class Advice:
     mate: int | None
     line: tuple[Move, ...]
 
-    def __str__(self) -> str:
-        """Return a phrase such as "7g7f, win rate 54 %; line: 7g7f 3c3d 2g2f"."""
+    def told(self, speaker: Speaker, game: ShogiGame) -> str:
+        """Return a phrase such as "7g7f, win rate 54 %; line: 7g7f 3c3d", for the position of a game."""
         if self.mate is None:
-            chance = f"win rate {self.win_rate:.0%}".replace("%", " %")
+            chance = speaker("win rate", percent=f"{self.win_rate:.0%}".replace("%", " %"))
         else:
-            chance = f"{'mate' if self.mate > 0 else 'mated'} in {abs(self.mate)}"
-        return f"{self.line[0]}, {chance}; line: {' '.join(map(str, self.line))}"
+            chance = speaker("mate" if self.mate > 0 else "mated", plies=abs(self.mate))
+        move, line = speaker.move(game, self.line[0]), speaker.line(game, self.line)
+        return speaker("play.hint", move=move, chance=chance, line=line)
 
 
 class Opponent(Protocol):

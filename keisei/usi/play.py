@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keisei.errors import UserError
+from keisei.language import ENGLISH, Speaker, padded
 from keisei.shogi import (
     Color,
     GameRecord,
@@ -26,26 +27,18 @@ from keisei.usi.board_text import board_text, wants_colors
 from keisei.usi.opponent import Opponent
 from keisei.usi.play_setup import PlayError, check_file, color_of, new_file
 
-HELP = """\
-7g7f  8h2b+  P*5e   move, move and promote, drop a pawn; also 76歩, 22角成, 55歩打, 58金右,
-                    P-7f, Bx2b+, G6i-5h and 7776FU
-moves               the legal moves
-hint                the best move and line, and your chance to win
-undo                take back your last move and the reply to it
-board               show the board again
-declare             claim a win with the king in the enemy camp
-resign              give up
-save                write the game so far to a new file; save NAME names it (.kif, .csa or .usi)
-quit                leave\
-"""
-
 
 class _Leave(Exception):  # noqa: N818  (not an error)
     """The person has had enough."""
 
 
 def main(
-    load: Callable[[], Opponent], game: ShogiGame, *, color: str = "black", save: Path | None = None
+    load: Callable[[], Opponent],
+    game: ShogiGame,
+    *,
+    color: str = "black",
+    save: Path | None = None,
+    speaker: Speaker = ENGLISH,
 ) -> int:
     """Play a game against what `load` returns, and return the exit code.
 
@@ -55,7 +48,7 @@ def main(
     person = color_of(color)
     if save is not None:
         check_file(save)
-    return Play(game, person, load(), save, colors=wants_colors(sys.stdout)).run()
+    return Play(game, person, load(), save, speaker=speaker, colors=wants_colors(sys.stdout)).run()
 
 
 class Play:
@@ -72,6 +65,7 @@ class Play:
         opponent: Opponent,
         save: Path | None,
         *,
+        speaker: Speaker = ENGLISH,
         colors: bool = False,
         ask: Callable[[str], str] = input,
         show: Callable[[str], None] = print,
@@ -80,13 +74,14 @@ class Play:
         self._person = person
         self._opponent = opponent
         self._save = save
+        self._say = speaker
         self._colors = colors
         self._ask = ask
         self._show = show
         self._written: Path | None = None  # a file of this game, which may be overwritten
         self._kept = self._facts()  # what is in it
         self._commands: dict[str, Callable[[list[str]], None]] = {
-            "help": lambda _: self._show(HELP),
+            "help": lambda _: self._show(self._say("play.help")),
             "moves": self._list_moves,
             "hint": self._hint,
             "undo": self._undo,
@@ -118,7 +113,8 @@ class Play:
         return self._keep(may_ask) or code
 
     def _play(self) -> None:
-        self._show(f"you are {self._person}, against {self._opponent.name}; type help for the commands")
+        side = self._say.side(self._person)
+        self._show(self._say("play.start", side=side, opponent=self._opponent.name))
         self._draw()
         while (outcome := self._game.outcome()) is None:
             if self._game.turn == self._person:
@@ -127,20 +123,23 @@ class Play:
                 self._opponent_moves()
         if self._game.turn != self._person:  # otherwise the board was shown after the opponent's move
             self._draw()
-        self._show(f"{outcome}, after {self._game.ply} moves")
+        self._show(self._say("play.end", outcome=self._say.outcome(outcome), moves=self._game.ply))
 
     def _person_moves(self) -> None:
-        words = self._ask(f"{self._game.turn}, move {self._game.ply + 1}: ").split()
+        side = self._say.side(self._game.turn)
+        words = self._ask(self._say("play.prompt", side=side, number=self._game.ply + 1)).split()
         if not words:
             return
         try:
             if words[0].lower() in self._commands:
                 self._commands[words[0].lower()](words[1:])
             elif words[0].isascii() and words[0].isalpha():  # every move has a square
-                self._show(f"unknown command {words[0]}: type help for the list, or a move such as 7g7f")
+                self._show(self._say("play.unknown", word=words[0]))
             else:
                 self._game.push(read_typed_move(self._game, " ".join(words)))
-        except (NotationError, RulesError, PlayError, OSError) as mistake:
+        except (NotationError, RulesError) as mistake:
+            self._show(self._say("play.refused", mistake=mistake))
+        except (PlayError, OSError) as mistake:
             self._show(str(mistake))
 
     def _opponent_moves(self) -> None:
@@ -157,24 +156,26 @@ class Play:
         self._draw()
 
     def _draw(self) -> None:
-        self._show(f"\n{board_text(self._game, colors=self._colors)}")
+        self._show(f"\n{board_text(self._game, colors=self._colors, speaker=self._say)}")
 
     def _list_moves(self, _words: list[str]) -> None:
-        moves = sorted(map(str, self._game.legal_moves()))
-        for start in range(0, len(moves), 12):
-            self._show(" ".join(f"{move:5}" for move in moves[start : start + 12]).rstrip())
+        moves = [self._say.move(self._game, move) for move in sorted(self._game.legal_moves(), key=str)]
+        width = 5 if self._say == ENGLISH else 14
+        for start in range(0, len(moves), 60 // width):
+            row = " ".join(padded(move, width) for move in moves[start : start + 60 // width])
+            self._show(row.rstrip())
 
     def _hint(self, _words: list[str]) -> None:
         if self._game.can_declare():
-            self._show("declare")
+            self._show(self._say("play.declare"))
         elif (advice := self._opponent.advise(self._game)) is None:
-            self._show(f"no hint: {self._opponent.name} has no values; a trained network gives hints")
+            self._show(self._say("play.no hint", opponent=self._opponent.name))
         else:
-            self._show(str(advice))
+            self._show(advice.told(self._say, self._game))
 
     def _undo(self, _words: list[str]) -> None:
         if len(self._game.history) < 2:
-            self._show("you have no move to take back")
+            self._show(self._say("play.no undo"))
             return
         self._game.pop()
         self._game.pop()
@@ -190,11 +191,11 @@ class Play:
     def _write(self, path: Path) -> None:
         if path != self._written:
             check_file(path)
-        names = {self._person: "you", self._person.opponent: self._opponent.name}
+        names = {self._person: self._say("play.you"), self._person.opponent: self._opponent.name}
         record = GameRecord.from_game(self._game, black=names[Color.BLACK], white=names[Color.WHITE])
         write_record(path, record)
         self._kept, self._written = self._facts(), path
-        self._show(f"saved {path}")
+        self._show(self._say("play.saved", path=path))
 
     def _facts(self) -> tuple[list[Move], Outcome | None]:
         return self._game.history, self._game.outcome()
@@ -204,17 +205,18 @@ class Play:
         code, path = 0, self._save or self._written
         try:
             if path is None and may_ask and self._kept != self._facts():
-                name = self._ask("save the game as (.kif, .csa or .usi; empty to discard it): ").strip()
+                name = self._ask(self._say("play.save as")).strip()
                 if not name:
                     return 0
                 path = new_file(name)
             if path is not None and self._kept != self._facts():
                 self._write(path)
         except (PlayError, OSError) as mistake:
-            self._show(f"not saved: {mistake}")
+            self._show(self._say("play.not saved", mistake=mistake))
             code = 2
         except (EOFError, KeyboardInterrupt):
             self._show("")
         if self._kept != self._facts():
-            self._show(f"the game is not saved; its moves: {write_usi(GameRecord.from_game(self._game))}")
+            moves = write_usi(GameRecord.from_game(self._game))
+            self._show(self._say("play.moves", moves=moves))
         return code

@@ -9,17 +9,17 @@ from keisei.shogi import read_kif, write_kif
 
 
 def test_a_missed_move_is_in_the_table_with_the_better_line() -> None:
-    assert table([FIRST], 0.1) == [
+    assert table(RECORD, [FIRST], 0.1) == [
         "move           Black  mover  lost  better",
         "   1 ☗7g7f      50 %   50 %",
         "   2 ☖3c3d      50 %   50 %    30  8c8d 2g2f 8d8e",
         "   3 ☗8h2b+     80 %   80 %",
     ]
-    assert table([FIRST], 0.31)[2] == "   2 ☖3c3d      50 %   50 %    30"
+    assert table(RECORD, [FIRST], 0.31)[2] == "   2 ☖3c3d      50 %   50 %    30"
 
 
 def test_a_second_network_has_its_own_columns() -> None:
-    assert table([FIRST, SECOND], 0.5) == [
+    assert table(RECORD, [FIRST, SECOND], 0.5) == [
         "move           Black  mover  lost  o Black move    better",
         "   1 ☗7g7f      50 %   50 %           10 % 7g7f",
         "   2 ☖3c3d      50 %   50 %    30     10 % 8c8d",
@@ -31,8 +31,10 @@ def test_a_proven_mate_and_a_declaration_are_named() -> None:
     move = FIRST.moves[1]
     mate = replace(move, before=replace(move.before, mate=3))
     declare = replace(move, before=replace(move.before, line=()))
-    assert table([replace(FIRST, moves=(mate,))], 0.1)[1].endswith("8c8d 2g2f 8d8e (mate in 3)")
-    assert table([replace(FIRST, moves=(declare,))], 0.1)[1].endswith("  declare")
+    assert table(RECORD, [replace(FIRST, moves=(FIRST.moves[0], mate))], 0.1)[2].endswith(
+        "8c8d 2g2f 8d8e (mate in 3)"
+    )
+    assert table(RECORD, [replace(FIRST, moves=(FIRST.moves[0], declare))], 0.1)[2].endswith("  declare")
     declared = replace(FIRST, moves=(FIRST.moves[0], declare))
     assert "better: 宣言 (declare)" in commented(RECORD, declared, 0.1).comments[2]
 

@@ -73,6 +73,28 @@ def test_comments_and_a_picture_are_written(folder: Path) -> None:
     assert "--out is out.kif, which already exists" in again.stderr
 
 
+def test_an_analysis_is_told_in_japanese(folder: Path) -> None:
+    run = the_run(folder)
+    done = keisei(
+        *("analyze", "game.kif", "--network", f"{run}@1024", "--against", f"{run}@512", "--visits", "20"),
+        *("--missed", "0", "--out", "japanese.kif", "--lang", "ja"),
+        cwd=folder,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("☗甲 ☖?: 4手、後手の勝ち（投了）\n")
+    assert "@1024、1局面あたり20回探索\n" in done.stdout
+    assert re.search(r"^手数 +先手 +手番 +損失  o +先手 最善 +最善の読み筋$", done.stdout, re.MULTILINE)
+    assert re.search(r"^   3 ▲２二角成 +\d+ % +\d+ % ", done.stdout, re.MULTILINE)
+    assert re.search(r"^   4 △同　銀 +\d+ % +\d+ % ", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^☖後手: 2手のうち最善手 \d、逃した好手 \d、平均損失 \d+\.\d ポイント$", done.stdout, re.MULTILINE
+    )
+    assert "コメント付きの棋譜: japanese.kif\n" in done.stdout
+    comments = read_record(folder / "japanese.kif").comments
+    assert re.search(r"@1024、20回探索: 先手の勝率 \d+ %", comments[0])
+    assert "先手の勝率" in comments[4]
+
+
 def test_two_networks_are_compared(folder: Path) -> None:
     run = the_run(folder)
     done = keisei(

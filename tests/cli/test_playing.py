@@ -114,6 +114,37 @@ def test_a_position_is_loaded_and_played_on(tmp_path: Path, name: str, text: str
     assert "black wins by checkmate, after 1 moves" in done.stdout
 
 
+@pytest.mark.parametrize("how", [("--lang", "ja"), "ja_JP.UTF-8"])
+def test_a_game_is_played_in_japanese(
+    how: tuple[str, str] | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "game.kif"
+    options = how if isinstance(how, tuple) else ()
+    if isinstance(how, str):
+        monkeypatch.setenv("LC_ALL", how)
+    else:
+        monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    typed = "hint\nmoves\n55玉\nnonsense\nhelp\n52金打\n"
+    done = keisei("play", "random", "--sfen", MATE_IN_ONE, "--save", path, *options, typed=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in (
+        "あなたは先手、相手は random です",
+        "先手 1手目: ",
+        "random は評価値を持たないため、ヒントを出せません",
+        "▲５二金",
+        "▲６九玉",
+        "指せません: 55玉",
+        "nonsense というコマンドはありません",
+        "入玉宣言",
+        "直前の手: ▲５二金  G*5b",
+        "王手！",
+        f"まで1手で先手の勝ち（詰み）\n{path} に保存しました",
+    ):
+        assert text in done.stdout, text
+    record = read_record(path)
+    assert (record.black, record.outcome) == ("あなた", Outcome(Color.BLACK, Reason.CHECKMATE))
+
+
 @pytest.mark.parametrize("name", ["game.kif", "game.ki2"])
 def test_a_game_is_loaded_and_the_person_takes_the_side_to_move(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -10,11 +10,12 @@ import pytest
 from usi_talk import PATIENCE
 
 from keisei.errors import UserError
+from keisei.language import ENGLISH, JAPANESE
 from keisei.shogi import Color, Move, Outcome, Reason, ShogiGame, read_record
 from keisei.usi.board_text import board_text
 from keisei.usi.network_opponent import NetworkOpponent
 from keisei.usi.opponent import Advice, Opponent, Resignation
-from keisei.usi.play import HELP, Play, main
+from keisei.usi.play import Play, main
 from keisei.usi.play_setup import PlayError
 
 pytest_plugins = ["usi_fixtures"]
@@ -23,6 +24,7 @@ COMMAND = Path(sys.executable).with_name("keisei")
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 DECLARABLE = "+P+P+P+PK+P+P+P+R/7+BR/9/9/9/9/9/9/4k4 b 6P 1"
 VISITS = 16
+HELP = ENGLISH("play.help")
 
 Run = Callable[..., tuple[int, list[str], ShogiGame]]
 
@@ -144,7 +146,9 @@ def test_help_moves_hint_and_undo(run: Run) -> None:
 def test_a_mate_is_a_hint(run: Run) -> None:
     _, shown, _ = run("hint", sfen=MATE_IN_ONE)
     assert "G*5b, mate in 1; line: G*5b" in shown
-    assert str(Advice(0.0, -2, (Move.from_usi("7g7f"),))) == "7g7f, mated in 2; line: 7g7f"
+    lost = Advice(0.0, -2, (Move.from_usi("7g7f"),))
+    assert lost.told(ENGLISH, ShogiGame()) == "7g7f, mated in 2; line: 7g7f"
+    assert lost.told(JAPANESE, ShogiGame()) == "▲７六歩  2手で詰まされます  読み筋: ▲７六歩"
 
 
 def test_an_opponent_without_values_gives_no_hint(run: Run) -> None:

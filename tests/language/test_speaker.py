@@ -1,0 +1,75 @@
+"""Texts in English and Japanese: both are complete, and the locale chooses."""
+
+from string import Formatter
+
+import pytest
+
+from keisei.errors import UserError
+from keisei.language import ENGLISH, JAPANESE, padded, speaker_for
+from keisei.language.texts import TEXTS
+from keisei.shogi import Color, Move, Outcome, Reason, ShogiGame
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_both_languages_have_the_text_with_the_same_fields(key: str) -> None:
+    english, japanese = TEXTS[key]
+    assert english
+    assert japanese
+    assert fields(english) == fields(japanese)
+
+
+@pytest.mark.parametrize("reason", Reason)
+@pytest.mark.parametrize("winner", [Color.BLACK, Color.WHITE, None])
+def test_every_outcome_has_words(reason: Reason, winner: Color | None) -> None:
+    outcome = Outcome(winner, reason)
+    assert ENGLISH.outcome(outcome) == str(outcome)
+    said = JAPANESE.outcome(outcome)
+    assert said.startswith(
+        {Color.BLACK: "先手の勝ち（", Color.WHITE: "後手の勝ち（", None: "引き分け（"}[winner]
+    )
+    assert not any(letter.isascii() for letter in said)
+
+
+def test_a_game_that_is_not_over_has_no_outcome() -> None:
+    assert (ENGLISH.outcome(None), JAPANESE.outcome(None)) == ("unfinished", "未了")
+
+
+def test_moves_are_told_as_the_readers_write_them() -> None:
+    game = ShogiGame()
+    game.push("7g7f")
+    line = [Move.from_usi(text) for text in ("3c3d", "8h2b+", "3a2b", "B*5e")]
+    assert ENGLISH.line(game, line) == "3c3d 8h2b+ 3a2b B*5e"
+    assert JAPANESE.line(game, line) == "△３四歩 ▲２二角成 △同　銀 ▲５五角"
+    assert game.ply == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "code"),
+    [
+        ({}, "en"),
+        ({"LANG": "ja_JP.UTF-8"}, "ja"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "ja_JP.UTF-8", "LC_ALL": "en_US.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "LC_MESSAGES": "ja_JP"}, "ja"),
+        ({"LANG": "ja_JP.UTF-8", "LC_ALL": ""}, "ja"),
+    ],
+)
+def test_the_locale_chooses_unless_somebody_does(environ: dict[str, str], code: str) -> None:
+    assert speaker_for(None, environ).code == code
+    assert speaker_for("en", environ) == ENGLISH
+    assert speaker_for("ja", environ) == JAPANESE
+
+
+def test_another_language_is_refused() -> None:
+    with pytest.raises(UserError, match="--lang is fr, expected en or ja"):
+        speaker_for("fr")
+
+
+def test_kanji_take_two_columns() -> None:
+    assert padded("歩", 4) == "歩  "
+    assert padded("同　銀", 7, right=True) == " 同　銀"
+    assert padded("too long", 3) == "too long"
