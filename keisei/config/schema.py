@@ -285,6 +285,9 @@ class RunConfig(Room):
     keep_checkpoints: Count = Field(
         3, description="keep this many of the latest, the best, and ten of the whole run"
     )
+    keep_games: int = Field(
+        0, ge=0, lt=2**63, description="keep every n-th training game in the run's games/; 0 is none"
+    )
     console: Literal["auto", "rich", "plain", "off"] = Field("auto", description="auto is rich on a terminal")
     loggers: list[Literal["tensorboard", "wandb", "wandb-offline"]] = Field(
         ["tensorboard"], description="where metrics go besides metrics.jsonl and the console"

@@ -42,6 +42,7 @@ class Collected:
 
     segment: Segment
     finished: list[FinishedGame]
+    vector: int = 0
 
     @property
     def results(self) -> list[GameResult]:
@@ -52,11 +53,16 @@ class Collected:
 
 
 class Played(HasSegment, Protocol):
-    """The part of a rollout that learning uses, wherever it was played."""
+    """The part of a rollout that the learner gets, wherever it was played."""
 
     @property
     def results(self) -> list[GameResult]:
         """The results of the games that ended during the rollout."""
+
+    @property
+    def vector(self) -> int:
+        """The games that were played: their index in the collector's saved games."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +203,19 @@ class SelfPlay:
             if back <= len(game.moves) - game.opening:
                 self._late_starts.append(position_before_end(game, back))
         self.games.set_late_starts(list(self._late_starts), self._config.late_start_share)
+
+    def replay(self, segment: Segment) -> list[FinishedGame] | None:
+        """Make the moves of an earlier rollout again, without a policy, and return the games that ended.
+
+        None, and no move is made, if that rollout did not begin with these games.
+        """
+        if not np.array_equal(segment.packed[0], self._batch.packed):
+            return None
+        finished: list[FinishedGame] = []
+        for actions in segment.actions:
+            finished += self.games.step(actions, self._batch)
+        self._renew_late_starts(finished)
+        return finished
 
     def __len__(self) -> int:
         """Return the number of games played side by side."""

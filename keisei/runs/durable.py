@@ -17,15 +17,31 @@ TEMPORARY = ".tmp-"
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write or replace a file so that a crash at any moment leaves either the old or the new content."""
+    with _replacing(path) as aside:
+        write_new(aside, data)
+    sync_directory(path.parent)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write or replace a file so that readers see it whole, whenever they look and whoever dies.
+
+    It is not synced: if the machine crashes, it may be lost.
+    """
+    with _replacing(path) as aside:
+        aside.write_bytes(data)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside a file that takes its place at the end, or is removed on failure."""
     aside = temporary_beside(path)
     try:
         with naming(path):
-            write_new(aside, data)
+            yield aside
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -40,11 +56,21 @@ def write_new(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Sync the content of a file to disk."""
+    _sync(path, os.O_RDONLY)
+
+
 def sync_directory(path: Path) -> None:
     """Sync the names in a directory to disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -5,7 +5,8 @@
       run.json           seed, command, versions, machine, commit; and every resume
       lock               held by the training process, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
-      set_aside/         newer checkpoints and metrics, when the run was resumed from an older checkpoint
+      games/             training games, if run.keep_games says so
+      set_aside/         what came after the older checkpoint that the run was resumed from
 
 A RunDirectory holds the lock until `close`, or until its process ends in whatever way. Reading, as in
 keisei.runs.find and keisei.runs.checkpoint, needs no lock.
@@ -32,6 +33,7 @@ from keisei.runs.checkpoint import (
     settle_replaced,
 )
 from keisei.runs.find import CHECKPOINTS, RUN, has_checkpoint
+from keisei.runs.kept_games import kept_games
 from keisei.runs.provenance import provenance
 
 CONFIG, LOCK = "config.yaml", "lock"
@@ -56,6 +58,7 @@ class RunDirectory:
         self.log_file = path / "train.log"
         self.tensorboard = path / "tensorboard"
         self.plots = path / "plots"
+        self.games = path / "games"
         self._reserve = path / RESERVE
 
     @classmethod
@@ -156,7 +159,7 @@ class RunDirectory:
         self.close()
 
     def set_aside(self, beyond: int, now: datetime) -> Path | None:
-        """Move checkpoints beyond a step to `set_aside/<time>`, and copy the metrics there; return the path.
+        """Move checkpoints and games beyond a step to `set_aside/<time>`, and copy the metrics; return it.
 
         For a run that resumes from an older checkpoint: what came after it belongs to another story, which
         must neither be lost nor be found by `latest`. None if nothing came after.
@@ -172,6 +175,10 @@ class RunDirectory:
                 shutil.copy2(self.metrics_file, aside)
             for path in (checkpoint_path(self.checkpoints, step) for step in beyond_it):
                 path.rename(aside / path.name)
+            if later := kept_games(self.games, after=beyond):
+                (aside / self.games.name).mkdir()
+                for path in later:
+                    path.rename(aside / self.games.name / path.name)
             best = self.checkpoints / BEST
             if best.exists() and (best_checkpoint(self.checkpoints) or (0, 0))[0] > beyond:
                 best.rename(aside / BEST)

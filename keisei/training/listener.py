@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from keisei.training.parallel.worker_status import WorkerStatus
 
 if TYPE_CHECKING:  # loads torch, which is not needed to read and plot metrics
-    from keisei.core.self_play import GameResult, SavedGames
+    from keisei.core.self_play import GameResult, Played, SavedGames
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Update:
 
     step: moves trained on so far. metrics: named as in keisei.training.metrics. workers: their current
     status, empty without worker processes. finished: games that ended. saved_games: games in progress, one
-    entry per vector of games.
+    entry per vector of games. played: the moves learned from, those of each vector in their order.
     """
 
     step: int
@@ -50,6 +50,7 @@ class Update:
     workers: tuple[WorkerStatus, ...] = ()
     finished: tuple[GameResult, ...] = field(default=(), repr=False)
     saved_games: tuple[SavedGames, ...] = field(default=(), repr=False)
+    played: tuple[Played, ...] = field(default=(), repr=False)
 
 
 class Listener(Protocol):

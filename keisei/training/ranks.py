@@ -233,10 +233,11 @@ class RanksExchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankPlayed:
-    """A segment that some rank has played, and the games that ended in it."""
+    """A segment that some rank has played, the games that ended in it, and its vector of games among all."""
 
     segment: Segment
     results: list[GameResult]
+    vector: int
 
 
 class RanksCollector:
@@ -265,8 +266,13 @@ class RanksCollector:
         return list(played)
 
     def _gathered(self, mine: Sequence[Played]) -> tuple[list[RankPlayed], list[SavedGames]]:
-        found = [_unpacked(data) for data in self._ranks.gather(_packed(mine, self._inner.save_games()))]
-        return [one for played, _ in found for one in played], [one for _, saved in found for one in saved]
+        played: list[RankPlayed] = []
+        saved: list[SavedGames] = []
+        for data in self._ranks.gather(_packed(mine, self._inner.save_games())):
+            theirs, their_games = _unpacked(data, first_vector=len(saved))
+            played += theirs
+            saved += their_games
+        return played, saved
 
     def synchronize_models(self) -> bool:
         """Publish the weights to this rank's workers; RankError if another rank has other weights."""
@@ -322,6 +328,7 @@ def _packed(played: Sequence[Played], saved: Sequence[SavedGames]) -> bytes:
     header = {
         "shapes": [astuple(one.segment.shape) for one in played],
         "results": [len(one.results) for one in played],
+        "vectors": [one.vector for one in played],
         "saved": [[len(one.games), one.state] for one in saved],
     }
     parts = []
@@ -331,7 +338,8 @@ def _packed(played: Sequence[Played], saved: Sequence[SavedGames]) -> bytes:
     return _with_header(header, *parts, *(one.games for one in saved))
 
 
-def _unpacked(data: bytes) -> tuple[list[RankPlayed], list[SavedGames]]:
+def _unpacked(data: bytes, first_vector: int) -> tuple[list[RankPlayed], list[SavedGames]]:
+    """Return what a rank has packed; first_vector: how many vectors of games the ranks before it have."""
     header, data = _header_of(data)
     position = 0
 
@@ -344,4 +352,5 @@ def _unpacked(data: bytes) -> tuple[list[RankPlayed], list[SavedGames]]:
     segments = [Segment.over(bytearray(take(shape.nbytes)), shape) for shape in shapes]
     results = [unpack_results(take(count * RESULT_BYTES)) for count in header["results"]]
     saved = [SavedGames(take(size), state) for size, state in header["saved"]]
-    return [RankPlayed(*pair) for pair in zip(segments, results, strict=True)], saved
+    vectors = [first_vector + vector for vector in header["vectors"]]
+    return [RankPlayed(*one) for one in zip(segments, results, vectors, strict=True)], saved

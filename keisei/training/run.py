@@ -38,6 +38,8 @@ from keisei.runs.run_directory import NEEDED_BYTES, RunDirectory, RunDirectoryEr
 from keisei.shogi import NotationError
 from keisei.training.collector import Collector, games_fit, make_collector, new_games
 from keisei.training.console import make_console
+from keisei.training.game_recorder import GameRecorder
+from keisei.training.game_streams import GameStreams
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
 from keisei.training.log_file import LogFile
@@ -273,8 +275,14 @@ def _train(
         stop.tell(
             lambda name: listeners.notice(f"{name}: saving; a second signal exits at once"), console.close
         )
-        for sink in _sinks(trainer, directory, resumed):
+        resume_step = trainer.steps if resumed else None
+        for sink in _sinks(trainer, directory, resume_step):
             listeners.add(sink)
+        if config.run.keep_games:
+            streams = GameStreams(config.env, saved)
+            listeners.add(
+                GameRecorder(directory.games, config.run.keep_games, streams, resume_step, listeners.notice)
+            )
         listeners.add(console)
         for notice in notices:
             listeners.notice(notice)
@@ -378,8 +386,8 @@ def _write(log: LogFile, text: str) -> None:
         log.notice(text)
 
 
-def _sinks(trainer: Trainer, directory: RunDirectory, resumed: bool) -> Iterator[Listener]:
-    run, resume_step = trainer.config.run, trainer.steps if resumed else None
+def _sinks(trainer: Trainer, directory: RunDirectory, resume_step: int | None) -> Iterator[Listener]:
+    run = trainer.config.run
     yield JsonlSink(directory.metrics_file, resume_step)
     if "tensorboard" in run.loggers:
         yield TensorBoardSink(directory.tensorboard, resume_step)

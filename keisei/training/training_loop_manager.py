@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-from keisei.core.self_play import GameResult
+from keisei.core.self_play import GameResult, Played
 from keisei.runs.checkpoint import (
     CheckpointError,
     best_checkpoint,
@@ -104,7 +104,7 @@ class TrainingLoopManager:
                     metrics |= self._evaluate(evaluation.final_games)
                 elif crossed(before, trainer.steps, evaluation.every):
                     metrics |= self._evaluate(evaluation.games)
-                self._record(metrics, finished, trainer.steps - before)
+                self._record(metrics, finished, played)
                 improved = trainer.best != best_before
                 if last or improved or crossed(before, trainer.steps, run.checkpoint_every):
                     self._save(must=last)
@@ -173,9 +173,12 @@ class TrainingLoopManager:
             self._look()
         return self._stop.requested
 
-    def _record(self, metrics: Mapping[str, float], finished: Sequence[GameResult], steps: int) -> None:
+    def _record(
+        self, metrics: Mapping[str, float], finished: Sequence[GameResult], played: Sequence[Played]
+    ) -> None:
         """Report an update to all listeners, with its speed and where its time went."""
         trainer, collector = self.trainer, self._collector
+        steps = sum(len(one.segment) for one in played)
         saved_games, workers = tuple(collector.save_games()), tuple(collector.workers)
         self._between_epochs = trainer.snapshot(saved_games)
         seconds = trainer.clock.lap()
@@ -190,7 +193,9 @@ class TrainingLoopManager:
             **collector.checked_metrics(trainer.steps - self._first_step),
             **worker_metrics(workers),
         }
-        self.last_update = Update(trainer.steps, complete, workers, tuple(finished), saved_games)
+        self.last_update = Update(
+            trainer.steps, complete, workers, tuple(finished), saved_games, tuple(played)
+        )
         self._listeners.update(self.last_update)
 
     def _save(self, *, must: bool) -> None:

@@ -245,6 +245,21 @@ def test_saved_games_go_on_exactly(agent: PPOAgent, share: float, monkeypatch: p
     assert (late > 0) == (share > 0)
 
 
+def test_rollouts_are_replayed_without_a_policy_from_where_they_began(agent: PPOAgent) -> None:
+    fields: dict[str, Any] = {"late_start_share": 0.5, "random_plies": 2, "scattered_start_share": 0.3}
+    play = self_play(16, **fields)
+    begun = play.save()
+    rollouts = [play.rollout(agent, steps) for steps in (40, 60, 60, 1)]
+    again = SelfPlay.restore(begun, env_config(**fields))
+    assert again.replay(rollouts[1].segment) is None
+    for rollout in rollouts:
+        finished = again.replay(rollout.segment)
+        assert finished is not None
+        assert list(map(facts, finished)) == list(map(facts, rollout.finished))
+    assert any(game.late_start for game in rollouts[2].finished)
+    assert again.save() == play.save()
+
+
 # ------------------------------------------------------------------------ late starts
 
 

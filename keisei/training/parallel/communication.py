@@ -126,6 +126,11 @@ class WorkerSegment:
     sequence: int
     version: int
 
+    @property
+    def vector(self) -> int:
+        """The worker: each has one vector of games."""
+        return self.worker
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
