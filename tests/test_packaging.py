@@ -109,7 +109,11 @@ def test_the_wheel_alone_plays_and_rates_and_export_names_its_extra(tmp_path: Pa
     done = subprocess.run(command, cwd=run.parent, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "pip install '.[onnx]' in Keisei's source directory" in done.stderr
-    commands = {"usi first": "readyok", "play first --visits 4": "loading", "evaluate first --games 2": "Elo"}
+    commands = {
+        "usi first": "readyok",
+        "play first --visits 4": "you are black",
+        "evaluate first --games 2": "Elo",
+    }
     for arguments, says in commands.items():
         done = subprocess.run(
             [f"{PACKAGE}/keisei", *arguments.split()],
@@ -155,6 +159,7 @@ def test_the_wheel_holds_the_package_and_nothing_else() -> None:
         f"Version: {PROJECT['version']}",
         "License-Expression: MIT",
         "License-File: LICENSE",
+        "Author: Keisei developers",
     ):
         assert f"\n{line}\n" in metadata
     assert "Project-URL" not in metadata  # until there is one
