@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from keisei.errors import UserError
 from keisei.language.texts import TEXTS
 from keisei.shogi import Color, Move, Outcome, ShogiGame
-from keisei.shogi.japanese_moves import japanese_move
+from keisei.shogi.japanese_moves import MOVE_KANJI, japanese_move, japanese_square
+from keisei.shogi.typed_moves import IllegalMoveError
 
 CODES = ("en", "ja")
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set counts, as POSIX has it
@@ -56,6 +57,24 @@ class Speaker:
             texts.append(self.move(trial, move))
             trial.push(move)
         return " ".join(texts)
+
+    def illegal(self, game: ShogiGame, mistake: IllegalMoveError) -> str:
+        """Return why a typed move cannot be played, and what is legal with the same piece."""
+        values = {name: self._told(name, value) for name, value in mistake.fault.values.items()}
+        fault = self(f"illegal.{mistake.fault.key}", **values)
+        said = self("play.illegal", text=mistake.text, fault=fault)
+        moves = " ".join(self.move(game, move) for move in sorted(mistake.legal, key=str))
+        return self("play.legal", illegal=said, moves=moves) if moves else said
+
+    def _told(self, name: str, value: object) -> object:
+        """Return what a fault names, such as a piece or a square, as the readers write it."""
+        if isinstance(value, Outcome):
+            return self.outcome(value)
+        if self.code == "en":
+            return value
+        if name == "piece":
+            return MOVE_KANJI[str(value)]
+        return japanese_square(str(value)) if name in ("start", "to") else value
 
 
 ENGLISH, JAPANESE = Speaker("en"), Speaker("ja")

@@ -4,6 +4,30 @@ Plain data, so that other doors than the terminal can use it. A test checks that
 same braces.
 """
 
+from keisei.shogi.why_illegal import FAULTS
+
+# Why a move is illegal; the English is the rules' own.
+_FAULTS = {
+    "over": "対局は終わっています: {outcome}",
+    "still in check": "王手がかかったままです",
+    "into check": "玉を取られてしまいます（自玉に王手がかかる手です）",
+    "mate by a pawn": "打ち歩詰めです",
+    "still in check or mate by a pawn": "王手がかかったままか、打ち歩詰めです",
+    "not in hand": "持駒に{piece}がありません",
+    "occupied": "{to}には駒があります",
+    "dead drop": "そこに打った{piece}は動けません（行き所のない駒）",
+    "two pawns": "二歩です（{file}筋に歩があります）",
+    "no piece": "{start}に駒がありません",
+    "not yours": "{start}の駒はあなたの駒ではありません",
+    "own piece": "{to}には自分の駒があります",
+    "cannot reach": "{start}の{piece}は{to}に動けません",
+    "cannot promote": "{piece}は成れません",
+    "too far to promote": "成れるのは敵陣三段目までに入る、そこで動く、そこから出るときだけです",
+    "must promote": "{piece}はそこでは動けなくなるので、成らなければなりません（{usi}+）",
+    "none on the board": "盤上に{piece}がありません",
+    "not like that": "そのように動ける{piece}はありません",
+}
+
 TEXTS: dict[str, tuple[str, str]] = {
     # Sides and results.
     "black": ("black", "先手"),
@@ -37,7 +61,9 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{word} というコマンドはありません。help で一覧を表示します。"
         "指し手は ７六歩、76歩、7g7f のように入力します",
     ),
-    "play.refused": ("{mistake}", "指せません: {mistake}"),
+    "play.refused": ("{mistake}", "読めません: {mistake}"),
+    "play.illegal": ("{text} is illegal: {fault}", "{text} は指せません: {fault}"),
+    "play.legal": ("{illegal}; legal: {moves}", "{illegal}。指せる手: {moves}"),
     "play.declare": ("declare", "declare（入玉宣言）で勝ちです"),
     "play.no hint": (
         "no hint: {opponent} has no values; a trained network gives hints",
@@ -116,4 +142,5 @@ quit                        終了\
     "analysis.written": ("with comments: {path}", "コメント付きの棋譜: {path}"),
     "analysis.drawn": ("graph: {path}", "グラフ: {path}"),
     "analysis.progress": ("{network}: {done} of {of} positions", "{network}: {of}局面中 {done}局面"),
+    **{f"illegal.{key}": (FAULTS[key], japanese) for key, japanese in _FAULTS.items()},
 }

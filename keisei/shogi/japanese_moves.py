@@ -96,7 +96,7 @@ def japanese_move(game: ShogiGame, move: Move, last_square: str = "") -> str:
     as the Japan Shogi Association has it.
     """
     same = move.to_square == last_square
-    place = "同　" if same else f"{FULL_WIDTH_FILES[int(move.to_square[0])]}{_rank(move.to_square)}"
+    place = "同　" if same else japanese_square(move.to_square)
     if move.from_square is None:
         piece = str(move.dropped)
         told = MoveDescription(move.to_square, piece)
@@ -112,6 +112,11 @@ def japanese_move(game: ShogiGame, move: Move, last_square: str = "") -> str:
             return f"{place}{MOVE_KANJI[piece]}{side}{way}{ending}"
     start = f"({move.from_square[0]}{RANKS.index(move.from_square[1]) + 1})"  # as KIF tells it
     return f"{place}{MOVE_KANJI[piece]}{ending}{start}"
+
+
+def japanese_square(square: str) -> str:
+    """Return a square such as 7f as ７六."""
+    return f"{FULL_WIDTH_FILES[int(square[0])]}{KANJI_NUMBERS[RANKS.index(square[1]) + 1]}"
 
 
 def usi_texts(moves: Sequence[Move]) -> str:
@@ -150,10 +155,6 @@ def _rightness(square: str, turn: Color) -> int:
 
 def _same_step(one: Move, other: Move) -> bool:
     return (one.from_square, one.to_square) == (other.from_square, other.to_square)
-
-
-def _rank(square: str) -> str:
-    return KANJI_NUMBERS[RANKS.index(square[1]) + 1]
 
 
 def _square(file: str, rank: str) -> str:

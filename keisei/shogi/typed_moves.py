@@ -21,7 +21,19 @@ from keisei.shogi.outcome import Color
 from keisei.shogi.records.csa import usi_of_csa
 from keisei.shogi.records.ki2 import SIDE_MARKS
 from keisei.shogi.shogi_game import ShogiGame
-from keisei.shogi.why_illegal import why_illegal
+from keisei.shogi.why_illegal import Fault, why_illegal
+
+
+class IllegalMoveError(RulesError):
+    """A move that breaks the rules: as typed, why, and what is legal with the same piece."""
+
+    def __init__(self, text: str, fault: Fault, legal: Sequence[Move] = (), piece: str = "") -> None:
+        instead = f"; legal with the {piece}: {usi_texts(legal)}" if legal else ""
+        super().__init__(f"{text} is illegal: {fault}{instead}")
+        self.text = text
+        self.fault = fault
+        self.legal = legal
+
 
 _USI = re.compile(r"[1-9][a-i][1-9][a-i]\+?|[plnsgbr]\*[1-9][a-i]")
 _CSA = re.compile(r"[+-]?(?:00|[1-9][1-9])[1-9][1-9][a-z]{2}", re.IGNORECASE)
@@ -99,9 +111,9 @@ def _described(game: ShogiGame, told: MoveDescription, text: str) -> Move:
         if standing in ("", told.piece) and not (told.side or told.way):
             raise _illegal(game, Move.from_usi(f"{start}{told.to}{'+' if told.promotes else ''}"), text)
     if not own:
-        raise RulesError(f"{text} is illegal: you have no {told.piece} on the board")
+        raise IllegalMoveError(text, Fault("none on the board", piece=told.piece))
     legal = [move for move in game.legal_moves() if move.from_square in own]
-    raise RulesError(f"{text} is illegal: no {told.piece} can move like that{_instead(legal, told.piece)}")
+    raise IllegalMoveError(text, Fault("not like that", piece=told.piece), legal, told.piece)
 
 
 def _squares_of(game: ShogiGame, piece: str) -> list[str]:
@@ -111,7 +123,7 @@ def _squares_of(game: ShogiGame, piece: str) -> list[str]:
     return [square for square in squares if game.piece_at(square) == wanted]
 
 
-def _illegal(game: ShogiGame, move: Move, text: str) -> RulesError:
+def _illegal(game: ShogiGame, move: Move, text: str) -> IllegalMoveError:
     """Return the error of an illegal move, with its reason and what the piece can do instead."""
     piece = move.dropped or f"piece on {move.from_square}"
     legal = [
@@ -119,8 +131,4 @@ def _illegal(game: ShogiGame, move: Move, text: str) -> RulesError:
         for other in game.legal_moves()
         if (other.from_square, other.dropped) == (move.from_square, move.dropped)
     ]
-    return RulesError(f"{text} is illegal: {why_illegal(game, move)}{_instead(legal, piece)}")
-
-
-def _instead(legal: Sequence[Move], piece: str) -> str:
-    return f"; legal with the {piece}: {usi_texts(legal)}" if legal else ""
+    return IllegalMoveError(text, why_illegal(game, move), legal, piece)

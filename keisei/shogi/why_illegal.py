@@ -27,54 +27,87 @@ _LAST_RANKS = {"P": 1, "L": 1, "N": 2}  # the number of last ranks from which th
 _CANNOT_PROMOTE = ("G", "K", "+P", "+L", "+N", "+S", "+B", "+R")
 
 
-def why_illegal(game: ShogiGame, move: Move) -> str:
+# In braces: pieces such as P or +R, squares such as 5e, a file, a move in USI, an Outcome.
+FAULTS = {
+    "over": "the game is over: {outcome}",
+    "still in check": "your king is in check and would still be",
+    "into check": "your king would be in check",
+    "mate by a pawn": "a pawn dropped to give mate is not allowed (打ち歩詰め)",
+    "still in check or mate by a pawn": "your king is in check and would still be, "
+    "or a pawn dropped to give mate is not allowed (打ち歩詰め)",
+    "not in hand": "you have no {piece} in hand",
+    "occupied": "there is a piece on {to}",
+    "dead drop": "a {piece} could never move from there",
+    "two pawns": "you have a pawn on file {file} already (二歩)",
+    "no piece": "there is no piece on {start}",
+    "not yours": "the piece on {start} is not yours",
+    "own piece": "your own piece is on {to}",
+    "cannot reach": "a {piece} on {start} cannot go to {to}",
+    "cannot promote": "a {piece} does not promote",
+    "too far to promote": "a piece promotes only when it enters, leaves or moves within the far three ranks",
+    "must promote": "a {piece} could never move from there: it must promote ({usi}+)",
+    "none on the board": "you have no {piece} on the board",
+    "not like that": "no {piece} can move like that",
+}
+
+
+class Fault:
+    """What is wrong with a move: a key of FAULTS, and what is filled into its text."""
+
+    def __init__(self, key: str, **values: object) -> None:
+        self.key = key
+        self.values = values
+
+    def __str__(self) -> str:
+        return FAULTS[self.key].format(**self.values)
+
+
+def why_illegal(game: ShogiGame, move: Move) -> Fault:
     """Return why an illegal move is illegal in this game."""
     if outcome := game.outcome():
-        return f"the game is over: {outcome}"
+        return Fault("over", outcome=outcome)
     reason = _drop_fault(game, move) if move.dropped else _board_fault(game, move)
     if reason:
         return reason
-    mates = "a pawn dropped to give mate is not allowed (打ち歩詰め)"
     if game.is_check():
-        still = "your king is in check and would still be"
-        return f"{still}, or {mates}" if move.dropped == "P" else still
+        return Fault("still in check or mate by a pawn" if move.dropped == "P" else "still in check")
     # A drop cannot expose a king.
-    return mates if move.dropped else "your king would be in check"
+    return Fault("mate by a pawn" if move.dropped else "into check")
 
 
-def _drop_fault(game: ShogiGame, move: Move) -> str | None:
+def _drop_fault(game: ShogiGame, move: Move) -> Fault | None:
     piece = str(move.dropped)
     if not game.hand(game.turn).get(piece):
-        return f"you have no {piece} in hand"
+        return Fault("not in hand", piece=piece)
     if game.piece_at(move.to_square):
-        return f"there is a piece on {move.to_square}"
+        return Fault("occupied", to=move.to_square)
     if _depth(move.to_square, game.turn) < _LAST_RANKS.get(piece, 0):
-        return f"a {piece} could never move from there"
+        return Fault("dead drop", piece=piece)
     own_pawn = "P" if game.turn is Color.BLACK else "p"
     file = move.to_square[0]
     if piece == "P" and any(game.piece_at(f"{file}{rank}") == own_pawn for rank in "abcdefghi"):
-        return f"you have a pawn on file {file} already (二歩)"
+        return Fault("two pawns", file=file)
     return None
 
 
-def _board_fault(game: ShogiGame, move: Move) -> str | None:
+def _board_fault(game: ShogiGame, move: Move) -> Fault | None:
     start, to = str(move.from_square), move.to_square
     piece, target = game.piece_at(start), game.piece_at(to)
     if piece is None:
-        return f"there is no piece on {start}"
+        return Fault("no piece", start=start)
     if not _is_of(piece, game.turn):
-        return f"the piece on {start} is not yours"
+        return Fault("not yours", start=start)
     if target is not None and _is_of(target, game.turn):
-        return f"your own piece is on {to}"
+        return Fault("own piece", to=to)
     kind = piece.upper()
     if not _reaches(game, kind, start, to):
-        return f"a {kind} on {start} cannot go to {to}"
+        return Fault("cannot reach", piece=kind, start=start, to=to)
     if move.promotes and kind in _CANNOT_PROMOTE:
-        return f"a {kind} does not promote"
+        return Fault("cannot promote", piece=kind)
     if move.promotes and min(_depth(start, game.turn), _depth(to, game.turn)) > 2:
-        return "a piece promotes only when it enters, leaves or moves within the far three ranks"
+        return Fault("too far to promote")
     if not move.promotes and _depth(to, game.turn) < _LAST_RANKS.get(kind, 0):
-        return f"a {kind} could never move from there: it must promote ({move}+)"
+        return Fault("must promote", piece=kind, usi=str(move))
     return None
 
 

@@ -22,7 +22,7 @@ from keisei.shogi import (
     write_record,
     write_usi,
 )
-from keisei.shogi.typed_moves import read_typed_move
+from keisei.shogi.typed_moves import IllegalMoveError, read_typed_move
 from keisei.usi.board_text import board_text, wants_colors
 from keisei.usi.opponent import Opponent
 from keisei.usi.play_setup import PlayError, check_file, color_of, new_file
@@ -137,6 +137,9 @@ class Play:
                 self._show(self._say("play.unknown", word=words[0]))
             else:
                 self._game.push(read_typed_move(self._game, " ".join(words)))
+        except IllegalMoveError as mistake:
+            english = self._say == ENGLISH
+            self._show(str(mistake) if english else self._say.illegal(self._game, mistake))
         except (NotationError, RulesError) as mistake:
             self._show(self._say("play.refused", mistake=mistake))
         except (PlayError, OSError) as mistake:

@@ -8,6 +8,8 @@ from keisei.errors import UserError
 from keisei.language import ENGLISH, JAPANESE, padded, speaker_for
 from keisei.language.texts import TEXTS
 from keisei.shogi import Color, Move, Outcome, Reason, ShogiGame
+from keisei.shogi.typed_moves import IllegalMoveError, read_typed_move
+from keisei.shogi.why_illegal import FAULTS
 
 
 def fields(text: str) -> set[str]:
@@ -73,3 +75,27 @@ def test_kanji_take_two_columns() -> None:
     assert padded("歩", 4) == "歩  "
     assert padded("同　銀", 7, right=True) == " 同　銀"
     assert padded("too long", 3) == "too long"
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("55玉", "55玉 は指せません: ５九の玉は５五に動けません。指せる手: ▲４八玉 ▲５八玉 ▲６八玉"),
+        ("P*5e", "P*5e は指せません: 持駒に歩がありません"),
+        ("5d5e", "5d5e は指せません: ５四に駒がありません"),
+        ("3c3d", "3c3d は指せません: ３三の駒はあなたの駒ではありません"),
+        ("2h3h+", "2h3h+ は指せません: 成れるのは敵陣三段目までに入る、"),
+        ("55と", "55と は指せません: 盤上にとがありません"),
+    ],
+)
+def test_why_a_move_is_illegal_is_told_in_japanese(typed: str, why: str) -> None:
+    game = ShogiGame()
+    with pytest.raises(IllegalMoveError) as refusal:
+        read_typed_move(game, typed)
+    assert JAPANESE.illegal(game, refusal.value).startswith(why)
+    english = ENGLISH.illegal(game, refusal.value)
+    assert str(refusal.value).startswith(english.partition("; legal")[0])
+
+
+def test_every_fault_has_a_text() -> None:
+    assert {f"illegal.{key}" for key in FAULTS} <= set(TEXTS)
