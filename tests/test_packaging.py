@@ -26,7 +26,18 @@ from keisei.cli.app import COMMANDS, TRAINING_PACKAGES
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGE = os.environ.get("KEISEI_PACKAGE")
-ENGINE_COMMANDS = {"perft", "show", "convert", "config", "evaluate", "ladder", "usi", "play", "analyze"}
+ENGINE_COMMANDS = {
+    "perft",
+    "show",
+    "convert",
+    "config",
+    "evaluate",
+    "ladder",
+    "usi",
+    "play",
+    "analyze",
+    "watch",
+}
 WITH_ARGUMENT = {"plot", "evaluate", "usi", "play", "export"}
 LICENCES = runpy.run_path(str(ROOT / "scripts" / "check_licences.py"))
 AUDIT = runpy.run_path(str(ROOT / "scripts" / "audit_dependencies.py"))

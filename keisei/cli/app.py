@@ -45,6 +45,10 @@ COMMANDS = {
         "analysis",
         "Analyze a game with a network: the win rate at every move, a graph, and the better moves missed.",
     ),
+    "watch": (
+        "watching",
+        "Watch the games of a running training: board, moves, the network's estimate and results.",
+    ),
     "usi": (
         "playing",
         "Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.",
@@ -75,7 +79,7 @@ COMMANDS = {
 # How --help groups them, by their modules.
 GROUPS = {
     **dict.fromkeys(("training", "plotting", "settings", "profiling"), "Train"),
-    **dict.fromkeys(("playing", "analysis"), "Play"),
+    **dict.fromkeys(("playing", "analysis", "watching"), "Play"),
     "matches": "Measure",
     **dict.fromkeys(("records", "exporting"), "Convert and check"),
 }

@@ -6,6 +6,7 @@
       lock               held by the training process, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
       games/             training games, if run.keep_games says so
+      live_games.json    games in progress, while somebody watches; watching: touched by who does
       set_aside/         what came after the older checkpoint that the run was resumed from
 
 A RunDirectory holds the lock until `close`, or until its process ends in whatever way. Reading, as in
@@ -197,6 +198,21 @@ class RunDirectory:
 
     def _describe(self, description: dict[str, Any]) -> None:
         durable.write_durably(self.run_file, json.dumps(description, indent=1).encode() + b"\n")
+
+
+def is_running(path: Path) -> bool:
+    """Return whether a process holds a run's lock, that is, trains it."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)  # and with it the lock, if that was free
+    return False
 
 
 def _check_room(parent: Path, needed_bytes: int) -> None:

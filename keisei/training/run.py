@@ -42,6 +42,7 @@ from keisei.training.game_recorder import GameRecorder
 from keisei.training.game_streams import GameStreams
 from keisei.training.interrupt import Interrupted, StopRequest
 from keisei.training.listener import Listener, Listeners
+from keisei.training.live_view import LiveView
 from keisei.training.log_file import LogFile
 from keisei.training.machine_limits import check_machine, checkpoint_bytes
 from keisei.training.metrics import WANDB_MODES, JsonlSink, TensorBoardSink, WandbSink
@@ -278,11 +279,10 @@ def _train(
         resume_step = trainer.steps if resumed else None
         for sink in _sinks(trainer, directory, resume_step):
             listeners.add(sink)
-        if config.run.keep_games:
+        if keep := config.run.keep_games:
             streams = GameStreams(config.env, saved)
-            listeners.add(
-                GameRecorder(directory.games, config.run.keep_games, streams, resume_step, listeners.notice)
-            )
+            listeners.add(GameRecorder(directory.games, keep, streams, resume_step, listeners.notice))
+        listeners.add(LiveView(directory.path, GameStreams(config.env, saved), listeners.notice))
         listeners.add(console)
         for notice in notices:
             listeners.notice(notice)

@@ -1,0 +1,48 @@
+"""watch: the games of a running training. Loads neither numpy nor torch."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keisei.runs.find import LATEST, RUN, find
+from keisei.runs.run_directory import RunDirectoryError, is_running
+from keisei.usi.watch import Watcher, after_the_end
+
+_RUNS = Path("runs")
+
+
+def watch(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run's path, or its name in runs; latest.",
+            show_default="the one training",
+        ),
+    ] = None,
+    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Moves per second.")] = 2.0,
+) -> None:
+    """Watch the games of a running training: board, moves, the network's estimate and results.
+
+    keisei watch
+
+    keisei watch runs/first --speed 5
+
+    It shows one game to its end, then the next. The training writes some of its games only while somebody
+    watches, and learns the same. Ctrl-C ends.
+    """
+    path = _running() if run is None else find(run).run
+    if path is None:
+        raise RunDirectoryError(f"{run} is not a run: expected a run's path, or its name in {_RUNS}")
+    if not is_running(path):
+        print("\n".join(after_the_end(path)))
+        return
+    Watcher(path, speed, sys.stdout).watch()
+
+
+def _running() -> Path | None:
+    """Return the run that is training and began or was resumed last, or else the run that saved last."""
+    runs = [file.parent for file in _RUNS.glob(f"*/{RUN}") if is_running(file.parent)]
+    return max(runs, key=lambda run: (run / RUN).stat().st_mtime) if runs else find(LATEST).run
