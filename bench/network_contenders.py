@@ -24,7 +24,7 @@ from contest import Contender, Contest, TakeTurn, Turn, measured, plain
 from torch import Tensor, nn
 
 from keisei.config.schema import ModelConfig
-from keisei.core.models import model_factory
+from keisei.core.models import ActorCriticResTower, model_factory
 from keisei.core.models.res_tower import ResidualBlock
 from keisei.core.native_tower import Floats, NativeTower, usable_kernels
 from keisei.runs.export import OPSET
@@ -73,6 +73,7 @@ def missing() -> dict[str, str]:
 def network_of(config: ModelConfig) -> nn.Module:
     """Return a network as after some training: no layer is nearly 0."""
     network = model_factory(config, seed=1).eval()
+    assert isinstance(network, ActorCriticResTower)
     torch.manual_seed(2)
     for block in network.modules():
         if isinstance(block, ResidualBlock):

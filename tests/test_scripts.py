@@ -42,6 +42,24 @@ def test_the_example_of_a_loop_of_ones_own_trains_with_workers(tmp_path: Path) -
     ]
 
 
+def test_the_example_of_a_network_of_ones_own_trains(tmp_path: Path) -> None:
+    done = run(str(ROOT / "examples" / "own_network.py"), "--steps", "512", "--width", "8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    update, end = done.stdout.splitlines()
+    assert update.startswith("   512 moves: loss ")
+    assert end.startswith("512 moves in runs/")
+
+
+def test_the_example_of_a_sweep_prints_a_row_for_each_setting(tmp_path: Path) -> None:
+    done = run(str(ROOT / "examples" / "sweep.py"), "--steps", "512", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    heading, *rows = done.stdout.splitlines()
+    assert heading.split() == ["loss", "entropy", "moves/s"]
+    assert [row[:12].strip() for row in rows] == ["lr 0.0015", "lr 0.005", "ppo"]
+    assert all(row.count("±") == 3 for row in rows)
+    assert len([*(tmp_path / "runs").iterdir()]) == 6
+
+
 def test_the_benchmark_of_workers_prints_its_tables_and_draws(tmp_path: Path) -> None:
     script = str(ROOT / "scripts" / "benchmark_parallel.py")
     small = ["--rounds", "1", "--network", "1x8", "--games", "8", "--steps", "4"]

@@ -58,7 +58,9 @@ def train(
         raise typer.Exit(_train(settings, config, resume, changes, command, {}).exit_code)
     with training.join_ranks(settings.training.ranks) as ranks, _lost_rank_in_one_line():
         if ranks.rank:
-            raise typer.Exit(training.follow_run(ranks).exit_code)
+            named = [change for change in changes if change.startswith("model.name=")]
+            own_network = load_config(config, named).model.name
+            raise typer.Exit(training.follow_run(ranks, own_network).exit_code)
         if resume is None and training.was_restarted():
             begun = run_started_by(Path(settings.run.directory), os.getppid())
             resume = None if begun is None else str(begun)

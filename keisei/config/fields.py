@@ -42,7 +42,13 @@ def settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
             yield from settings(room, f"{path}.")
         else:
             older = tuple(f"{prefix}{older}" for older in older_names(name, field))
-            yield Setting(path, field.get_default(), allowed(field), field.description or "", older)
+            yield Setting(
+                path,
+                field.get_default(),
+                allowed(field),
+                field.description or "",
+                older,
+            )
 
 
 def rooms(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -94,6 +100,8 @@ def _words(annotation: Any, metadata: Sequence[Any]) -> str:
         return _words(parts[0], [*metadata, *inner])
     if origin in (Union, types.UnionType):
         return _either([words for part in parts for words in _choices(part, metadata)])
+    if origin is dict:
+        return "a mapping like {width: 64}"
     if origin is list:
         return f"a list of {_words(parts[0], ())}"
     names: dict[Any, str] = {
@@ -145,6 +153,8 @@ def as_text(value: object) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
         text = f"[{', '.join(map(as_text, value))}]"
+    elif isinstance(value, dict):
+        text = f"{{{', '.join(f'{key}: {as_text(one)}' for key, one in value.items())}}}"
     elif isinstance(value, str) and value and value.isprintable() and value == value.strip():
         text = value
     else:

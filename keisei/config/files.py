@@ -5,8 +5,9 @@ file's value. YAML gives the structure; the field decides what a plain word mean
 not a boolean, `learning_rate: 1e-3` is a number and `name: 2026-01-01` is text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from keisei.config.config_errors import ConfigError, find, problems, unknown
-from keisei.config.fields import as_text, room_of
+from keisei.config.fields import as_text, room_of, settings
 from keisei.config.older_names import is_constant, translated
 from keisei.config.schema import AppConfig
 
@@ -87,12 +88,8 @@ class Difference:
 
 def differences(old: AppConfig, new: AppConfig) -> list[Difference]:
     """Return the settings in which two configs differ, in schema order."""
-    after = dict(_flat(new.model_dump()))
-    return [
-        Difference(path, value, after[path])
-        for path, value in _flat(old.model_dump())
-        if value != after[path]
-    ]
+    pairs = ((row.path, _value(old, row.path), _value(new, row.path)) for row in settings(AppConfig))
+    return [Difference(path, before, after) for path, before, after in pairs if before != after]
 
 
 def refuse_unsafe(found: Iterable[Difference]) -> None:
@@ -107,12 +104,8 @@ def refuse_unsafe(found: Iterable[Difference]) -> None:
         raise ConfigError(*unsafe)
 
 
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in data.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _value(config: AppConfig, path: str) -> object:
+    return reduce(getattr, path.split("."), config)
 
 
 def _read_file(source: str | Path) -> dict[str, Any]:

@@ -31,9 +31,12 @@ Steps = Annotated[int, Field(ge=0)]
 Schedule = Literal["constant", "linear", "cosine"]
 Algorithm = Literal["ppo", "search"]
 Numerics = Annotated[str, Like("native, native-avx2, float32, bfloat16+channels_last, auto+compile")]
+Option = bool | int | float | str
 Opponent = Literal[
     "random", "greedy", "material", "alphabeta-1", "alphabeta-2", "alphabeta-3", "alphabeta-4", "best"
 ]
+
+OWN_NETWORK_VARIABLE = "KEISEI_OWN_NETWORK"  # names networks of one's own that checkpoints may ask for
 
 
 class Room(BaseModel):
@@ -82,10 +85,26 @@ class EnvConfig(Room):
     )
 
 
+def _plain(text: Any) -> Any:
+    """Return the number or truth value that a text says, else what was given."""
+    if not isinstance(text, str):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"[-+]?\d+", text):
+        return int(text)
+    number = re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text)  # not the word nan
+    return float(text) if number else text
+
+
 class ModelConfig(Room):
     """The network, as `model_factory` builds it."""
 
-    name: Literal["res_tower"] = Field("res_tower", description="the architecture")
+    name: (
+        Literal["res_tower"]
+        | Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"), Like("mypackage:Net")]
+    ) = Field("res_tower", description="the architecture, or the import path of a network of your own")
+    options: dict[str, Option] = Field({}, description="arguments for the constructor of your own network")
     blocks: int = Field(3, ge=0, le=100, description="residual blocks")
     channels: int = Field(32, ge=4, le=2048, description="width of the tower")
     norm_groups: int = Field(4, ge=1, description="groups in group normalisation; must divide channels")
@@ -99,7 +118,26 @@ class ModelConfig(Room):
         description="the value sees the numbers of pieces, with weights that begin at 0 or as in textbooks",
     )
 
+    @field_validator("options", mode="before")
+    @classmethod
+    def _values(cls, value: Any) -> Any:
+        """Read numbers and true and false, which come from YAML as text."""
+        return {key: _plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the network is the user's own, named by an import path."""
+        return ":" in self.name
+
+    def described(self) -> str:
+        """Return the network in words: "3 blocks of 32 channels", or its import path."""
+        return self.name if self.is_own else f"{self.blocks} blocks of {self.channels} channels"
+
     def _contradictions(self) -> Iterator[Contradiction]:
+        if self.options and not self.is_own:
+            yield Contradiction(
+                ("options", "name"), f"options are for a network of your own, not {self.name}"
+            )
         if self.channels % self.norm_groups:
             yield Contradiction(
                 ("norm_groups", "channels"),

@@ -72,7 +72,7 @@ def look_at(
         seconds=sum(learner.values()),
         updates=len(rows) - 1,
         start_seconds=0.0,
-        network=f"{config.model.blocks} blocks of {config.model.channels} channels",
+        network=config.model.described(),
         numerics=f"run.numerics: {config.run.numerics}",
         timeline=timeline(learner, [workers] if workers else []),
         processes=[

@@ -181,7 +181,6 @@ def _profile_of(
     if not native:
         reason = "py-spy may not trace" if py_spy() else "py-spy is not installed"
         notes.append(f"The flame graph has Python frames only: {reason}, see docs/profiling.md.")
-    model = config.model
     return Profile(
         mode="parallel" if parallel.enabled else "serial",
         workers=workers_expected,
@@ -190,7 +189,7 @@ def _profile_of(
         seconds=seconds,
         updates=len(first.steps) - skipped,
         start_seconds=first.records[0].laps[0].ended - first.records[0].laps[0].began,
-        network=f"{model.blocks} blocks of {model.channels} channels",
+        network=config.model.described(),
         numerics=str(first.numerics),
         timeline=timeline(learner.wall, [worker.wall for worker in workers]),
         processes=processes,

@@ -156,8 +156,10 @@ def network_of(stored: StoredNetwork) -> nn.Module:
     """Return a checkpoint's network as one of torch."""
     import torch
 
-    from keisei.core.models import model_factory
+    from keisei.core.models import model_factory, require_named
 
+    if stored.config.model.is_own:
+        require_named(stored.config.model.name)
     network = model_factory(stored.config.model)
     network.load_state_dict({name: torch.from_numpy(array) for name, array in stored.weights.items()})
     return network

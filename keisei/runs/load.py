@@ -1,6 +1,6 @@
 """A network to play with: the weights of a checkpoint, and the hash that identifies them.
 
-On the CPU it plays by our own kernels, and torch is not loaded.
+On the CPU it plays by our own kernels, and torch is not loaded; a network of the user's own plays by torch.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def read_network(path: Path) -> StoredNetwork:
     try:
         weights = safetensors.numpy.load(files[file])
         config = _config_to_play(state["config"])
-        check_shapes(weight_shapes(config.model), {name: array.shape for name, array in weights.items()})
+        if not config.model.is_own:  # the shapes of which are known when it is built
+            check_shapes(weight_shapes(config.model), {name: array.shape for name, array in weights.items()})
         numerics, device = Numerics(**state["numerics"]), str(state["device"])
     except (*UNFIT, AttributeError) as error:
         raise _unplayable(path, error) from error
@@ -91,7 +92,10 @@ def load_network(path: Path, device: str = CPU, *, threads: int = 1) -> LoadedNe
     stored = read_network(path)
     accelerator = _accelerator(device)
     try:
-        policy = _native(stored, threads) if accelerator is None else _by_torch(stored, accelerator, threads)
+        if accelerator is None and not stored.config.model.is_own:
+            policy = _native(stored, threads)
+        else:
+            policy = _by_torch(stored, accelerator, threads)
         policy.load_arrays(stored.weights)
         _, values = policy.evaluate(Positions.of_games([ShogiGame()]))
         if not np.isfinite(values).all():
@@ -115,12 +119,16 @@ def _native(stored: StoredNetwork, threads: int) -> Policy:
     return NativePolicy(stored.config, kernels=kernels, threads=threads)
 
 
-def _by_torch(stored: StoredNetwork, device: torch.device, threads: int) -> Policy:
+def _by_torch(stored: StoredNetwork, accelerator: torch.device | None, threads: int) -> Policy:
     import torch
 
+    from keisei.core.models import require_named
     from keisei.core.network_policy import NetworkPolicy
 
+    if stored.config.model.is_own:
+        require_named(stored.config.model.name)
     torch.set_num_threads(threads)
+    device = accelerator or torch.device(CPU)
     same = device.type == stored.device
     numerics = replace(stored.numerics, compiled=False) if same else Numerics()
     return NetworkPolicy(stored.config, device, numerics=numerics)

@@ -45,11 +45,10 @@ def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     yield "free disk", f"{_gigabytes(shutil.disk_usage('.').free)} here"
     if _SHARED_MEMORY.is_dir():
         yield "shared memory", f"{_gigabytes(shutil.disk_usage(_SHARED_MEMORY).free)} free"
-    model = config.model
     keep_freed_memory()
     torch.set_num_threads(config.run.threads or cores())
     agent = agent_of(config, device)
-    yield "network", f"{model.blocks} blocks of {model.channels} channels, {agent.parameters:,} parameters"
+    yield "network", f"{config.model.described()}, {agent.parameters:,} parameters"
     yield "formats", str(agent.numerics)
     yield "collecting", _collecting(config, agent)
     yield "learning", _learning(config, agent)

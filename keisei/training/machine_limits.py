@@ -4,7 +4,6 @@ Takes a resolved config; a ConfigError has one line for each thing that the mach
 an estimate from the sizes of what a run keeps, with factors measured on runs of several sizes.
 """
 
-import math
 from collections.abc import Iterator
 
 from keisei.config.config_errors import ConfigError
@@ -12,7 +11,7 @@ from keisei.config.schema import AppConfig
 from keisei.core.device import CPU, available_memory, cores
 from keisei.core.evaluator import NATIVE_CHANNELS
 from keisei.core.experience_buffer import Minibatch
-from keisei.core.native_tower import weight_shapes
+from keisei.core.models import number_of_weights
 from keisei.core.self_play import segment_shape
 from keisei.runs.checkpoint import MARGIN_BYTES
 from keisei.shogi.encoding import PACKED_BYTES, PLANES
@@ -94,7 +93,7 @@ def checkpoint_bytes(config: AppConfig) -> int:
 
 
 def _weights(config: AppConfig) -> int:
-    return sum(math.prod(shape) for shape in weight_shapes(config.model).values())
+    return number_of_weights(config.model)
 
 
 def _games(config: AppConfig) -> int:
@@ -120,6 +119,8 @@ def _too_many_processes(config: AppConfig) -> Iterator[str]:
 
 def _is_native(config: AppConfig) -> bool:
     numerics = config.run.numerics
+    if config.model.is_own:
+        return False
     return numerics.startswith("native") or (numerics == "auto" and config.model.channels <= NATIVE_CHANNELS)
 
 

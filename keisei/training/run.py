@@ -23,6 +23,7 @@ from keisei.config.files import differences, load_config, override, refuse_unsaf
 from keisei.config.schema import AppConfig
 from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.learning_agent import NotFiniteError
+from keisei.core.models import require_named
 from keisei.core.self_play import SavedGames, next_number
 from keisei.errors import install_command
 from keisei.runs.checkpoint import (
@@ -91,7 +92,11 @@ class RunResult:
 
 
 def train(
-    config: AppConfig | None = None, overrides: Sequence[str] = (), *, resume: str | Path | None = None
+    config: AppConfig | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    resume: str | Path | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> RunResult:
     """Do what `keisei train` does: train in a new directory, or resume a run, and return the result.
 
@@ -99,17 +104,24 @@ def train(
         train(resume="runs/first", overrides=["training.total_timesteps=4096"])
 
     config: the defaults if None. resume: as for `keisei train --resume`; the config is then the run's own.
+    listeners: are told of every update, after the run's own; what they raise ends the run.
     Raises ConfigError, RunDirectoryError or CheckpointError.
     """
     if resume is None:
-        return begin_run(override(config or load_config(), overrides), sys.argv)
+        return begin_run(override(config or load_config(), overrides), sys.argv, listeners=listeners)
     if config is not None:
         raise ConfigError("both a config and a run to resume are given, expected one; use overrides")
-    return resume_run(find_run(str(resume), None, overrides), None, overrides, sys.argv)
+    found = find_run(str(resume), None, overrides)
+    return resume_run(found, None, overrides, sys.argv, listeners=listeners)
 
 
-def begin_run(config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE) -> RunResult:
-    """Train from scratch in a new directory. ranks: those that learn together; this is the first of them."""
+def begin_run(
+    config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE, *, listeners: Sequence[Listener] = ()
+) -> RunResult:
+    """Train from scratch in a new directory. ranks: those that learn together; this is the first of them.
+
+    listeners: as for train.
+    """
     _check_extras(config)
     device = choose_device(config.run.device)
     with torch_threads(config):
@@ -127,13 +139,19 @@ def begin_run(config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE) -
                 needed_bytes=NEEDED_BYTES + checkpoint_bytes(config),
             ) as directory,
         ):
-            return _train(trainer, games, directory, ranks, stop, notices=[], resumed=False)
+            return _train(trainer, games, directory, ranks, stop, notices=[], resumed=False, more=listeners)
 
 
-def follow_run(ranks: Ranks) -> RunResult:
-    """Train as one of several ranks, with what the first one sends; only that one keeps a run."""
+def follow_run(ranks: Ranks, own_network: str = "") -> RunResult:
+    """Train as one of several ranks, with what the first one sends; only that one keeps a run.
+
+    own_network: the import path that this rank's user has named, if any; the first rank's alone imports
+    nothing here.
+    """
     checkpoint = receive_checkpoint(ranks)
     config = config_of(checkpoint)
+    if config.model.is_own and config.model.name != own_network:
+        require_named(config.model.name)
     device = choose_device(config.run.device)
     check_machine(config, device.type)
     began = time.monotonic()
@@ -158,11 +176,13 @@ def resume_run(
     overrides: Sequence[str],
     command: Sequence[str],
     ranks: Ranks = ALONE,
+    *,
+    listeners: Sequence[Listener] = (),
 ) -> RunResult:
     """Continue a run from the named checkpoint, or from its last one.
 
-    The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given. ranks: as
-    for begin_run.
+    The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given. ranks,
+    listeners: as for begin_run.
     """
     if found.run is None:
         raise CheckpointError(f"checkpoint {found.checkpoint} is not in a run: expected one of a run")
@@ -171,6 +191,8 @@ def resume_run(
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)
+        if source is None and not any(change.startswith("model.name=") for change in overrides):
+            _check_named(config, path)
         device = choose_device(config.run.device)
         config = resolved(config, device, ranks.world_size)
         changes = differences(old, config)
@@ -199,7 +221,9 @@ def resume_run(
                 )
                 # With new game numbers, and so with new random streams.
                 games = new_games(config, next_number(games), ranks=ranks.world_size)
-            return _train(trainer, games, directory, ranks, stop, notices=notices, resumed=True)
+            return _train(
+                trainer, games, directory, ranks, stop, notices=notices, resumed=True, more=listeners
+            )
 
 
 def _finished_already(checkpoint: Checkpoint, config: AppConfig, directory: RunDirectory) -> RunResult:
@@ -243,6 +267,16 @@ def _config_in(checkpoint: Checkpoint, path: Path, directory: RunDirectory) -> A
     return config
 
 
+def _check_named(config: AppConfig, path: Path) -> None:
+    """CheckpointError if only the checkpoint names a network of somebody's own; it is not imported."""
+    if config.model.is_own:
+        try:
+            require_named(config.model.name)
+        except ConfigError as error:
+            setting = f"or resume with model.name={config.model.name}"
+            raise CheckpointError(f"checkpoint {path} cannot be resumed: {error}, {setting}") from error
+
+
 def _check_extras(config: AppConfig) -> None:
     wanted = [name for name in config.run.loggers if name in WANDB_MODES]
     if wanted and importlib.util.find_spec("wandb") is None:
@@ -258,10 +292,11 @@ def _train(
     *,
     notices: Sequence[str],
     resumed: bool,
+    more: Sequence[Listener],
 ) -> RunResult:
     """Run the loop, however it ends, and report the end in one line.
 
-    saved: the games to continue, of all ranks.
+    saved: the games to continue, of all ranks. more: the caller's own listeners.
     """
     notices = [*notices, *_reserve_space(trainer.config, directory)]
     if ranks.world_size > 1:
@@ -284,6 +319,8 @@ def _train(
             listeners.add(GameRecorder(directory.games, keep, streams, resume_step, listeners.notice))
         listeners.add(LiveView(directory.path, GameStreams(config.env, saved), listeners.notice))
         listeners.add(console)
+        for listener in more:
+            listeners.add(listener)
         for notice in notices:
             listeners.notice(notice)
         collector = _collector(trainer, saved, ranks, notice=listeners.notice, log=log.notice)

@@ -148,7 +148,7 @@ def test_an_older_name_beside_todays_is_refused(tmp_path: Path, older: str, toda
         ("run: {seed: 1}\n\nrun: {seed: 1}\n", ":3: the key run is given twice"),
         ("run:\n  ~: 1\n", ":2: the key null is not text"),
         ("run:\n  [a, b]: 1\n", ":2: the key [a, b] is not text"),
-        ("run:\n  {a: b}: 1\n", ":2: the key {'a': 'b'} is not text"),
+        ("run:\n  {a: b}: 1\n", ":2: the key {a: b} is not text"),
         ("env: {max_moves: &n 4}\nevaluation: {max_moves: *n}\n", ":1: aliases to an anchor"),
         ("training: &t\n  parallel: *t\n", ":1: aliases to an anchor"),
         ("run: !!python/object/apply:os.getpid []\n", ":1: the tag !!python/object/apply:os.getpid is not"),

@@ -25,7 +25,9 @@ KINDS = pytest.mark.parametrize(
 
 
 def network_of(kind: dict[str, object], seed: int = 1) -> ActorCriticResTower:
-    return model_factory(ModelConfig.model_validate({**SMALL, **kind}), seed=seed)
+    made = model_factory(ModelConfig.model_validate({**SMALL, **kind}), seed=seed)
+    assert isinstance(made, ActorCriticResTower)
+    return made
 
 
 def shaken(kind: dict[str, object]) -> ActorCriticResTower:

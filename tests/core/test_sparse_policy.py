@@ -11,7 +11,7 @@ from learning import one_thread as one_thread
 from torch import Tensor
 
 from keisei.config.schema import ModelConfig
-from keisei.core.models import model_factory
+from keisei.core.models import ActorCriticResTower, model_factory
 from keisei.core.sparse_policy import LegalMoves, entropy, sample
 from keisei.shogi import encoding
 from keisei.shogi.positions import Positions
@@ -34,6 +34,7 @@ def legal_lists(actions: list[list[int]], logit_of_action: npt.NDArray[np.int64]
 
 def logits_of(packed: npt.NDArray[np.uint8], head: str) -> tuple[Tensor, npt.NDArray[np.int64]]:
     network = model_factory(ModelConfig.model_validate({**SMALL, "policy_head": head}), seed=2)
+    assert isinstance(network, ActorCriticResTower)
     shake(network, 0.3)
     with torch.no_grad():
         logits, _ = network(torch.from_numpy(encoding.planes(packed)))

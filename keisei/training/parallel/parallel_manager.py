@@ -124,7 +124,7 @@ class ParallelManager:
             (
                 worker,
                 self.config,
-                workers_numerics(agent.device.type, agent.numerics),
+                workers_numerics(agent.device.type, agent.numerics, own_network=self.config.model.is_own),
                 tuple(worker_arguments),
             ),
             shares=self._shares,
@@ -465,8 +465,13 @@ def _active(workers: Sequence[WorkerStatus]) -> int:
     return sum(worker.state in ("playing", "learning", "waiting", "paused") for worker in workers)
 
 
-def workers_numerics(device: str, numerics: Numerics) -> Numerics:
-    """Return how workers compute on the CPU: as the learner if it is there too, natively if it has a GPU."""
+def workers_numerics(device: str, numerics: Numerics, *, own_network: bool = False) -> Numerics:
+    """Return how workers compute on the CPU: as the learner if it is there too, natively if it has a GPU.
+
+    own_network: one that only torch can compute.
+    """
     if device == CPU:
         return replace(numerics, compiled=False)
+    if own_network:
+        return Numerics(why="on the CPU")
     return Numerics(native=best_kernels(), why="on the CPU")
