@@ -11,8 +11,8 @@ _SETTINGS = "; settings are given without hyphens, training.games=32: keisei con
 _EXPECTED = {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
-    "greater_than_equal": "at least {ge:.0f}",
-    "less_than_equal": "at most {le:.0f}",
+    "greater_than_equal": "at least {ge:.12g}",
+    "less_than_equal": "at most {le:.12g}",
 }
 _TAKE_SETTINGS = ("train", "doctor", "profile", "config")
 

@@ -1,12 +1,13 @@
 """watch: the games of a running training. Loads neither numpy nor torch."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from keisei.runs.find import LATEST, RUN, find
+from keisei.runs.find import LATEST, RUN, NothingFoundError, find
 from keisei.runs.run_directory import RunDirectoryError, is_running
 from keisei.usi.watch import Watcher, after_the_end
 
@@ -33,16 +34,22 @@ def watch(
     It shows one game to its end, then the next. The training writes some of its games only while somebody
     watches, and learns the same. Ctrl-C ends.
     """
-    path = _running() if run is None else find(run).run
-    if path is None:
-        raise RunDirectoryError(f"{run} is not a run: expected a run's path, or its name in {_RUNS}")
+    path = _running() if run is None else _named(run)
     if not is_running(path):
         print("\n".join(after_the_end(path)))
         return
     Watcher(path, speed, sys.stdout).watch()
 
 
-def _running() -> Path | None:
+def _named(text: str) -> Path:
+    """Return the run that a text names."""
+    with suppress(NothingFoundError):
+        if (path := find(text).run) is not None:
+            return path
+    raise RunDirectoryError(f"no run at {text or repr(text)}: expected a run's path, or its name in {_RUNS}")
+
+
+def _running() -> Path:
     """Return the run that is training and began or was resumed last, or else the run that saved last."""
     runs = [file.parent for file in _RUNS.glob(f"*/{RUN}") if is_running(file.parent)]
-    return max(runs, key=lambda run: (run / RUN).stat().st_mtime) if runs else find(LATEST).run
+    return max(runs, key=lambda run: (run / RUN).stat().st_mtime) if runs else _named(LATEST)

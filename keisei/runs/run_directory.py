@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -262,7 +263,7 @@ def _locked(path: Path) -> int:
     """Lock a run until this process ends, and write its pid into the lock file."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_alone(lock)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError as error:
@@ -275,6 +276,18 @@ def _locked(path: Path) -> int:
         os.close(lock)
         raise
     return lock
+
+
+def _lock_alone(lock: int) -> None:
+    """Lock a file for this process alone; a few tries, since `is_running` holds it for an instant."""
+    for last in (False, False, True):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if last:
+                raise
+            time.sleep(0.05)
 
 
 def _description(path: Path) -> dict[str, Any]:
