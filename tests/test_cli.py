@@ -111,7 +111,7 @@ def test_a_command_loads_no_more_than_it_needs(
 
 def test_threads_are_told_to_sleep_before_torch_is_loaded(tmp_path: Path) -> None:
     script = (
-        "import os, sys; sys.argv = ['keisei', 'perft', '1']\n"
+        "import os, sys; sys.argv = ['keisei', 'train', '--help']\n"
         "from keisei.cli import main\n"
         "try: main()\n"
         "finally: print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules, file=sys.stderr)"

@@ -5,7 +5,6 @@ A command's module is imported only when the command is called, so `keisei perft
 """
 
 import io
-import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -140,7 +139,6 @@ def run_command_line() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show 歩 shows ?
-    _let_threads_sleep()
     try:
         sys.exit(app(standalone_mode=False))  # None, or typer's exit code: 130 after Ctrl-C
     except _ClickException as mistake:  # a wrong option or argument
@@ -162,14 +160,3 @@ def _refuse(*messages: str) -> NoReturn:
     for message in messages:
         print(f"keisei: {one_line(message)}", file=sys.stderr)
     sys.exit(2)
-
-
-def _let_threads_sleep() -> None:
-    """Make torch's waiting threads spin for microseconds only; call this before torch is loaded.
-
-    By default they spin for milliseconds, and one other busy process on 2 cores makes training ten times
-    slower. Measured on 2 cores: 5,000 turns cost nothing on a quiet machine, and half the speed beside a busy
-    process; fewer slow down inference.
-    """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "5000")

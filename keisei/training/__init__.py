@@ -7,6 +7,8 @@ result = train()                       # what `keisei train` does, as a function
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import keisei.core  # noqa: F401  # which must come before torch
+
 if TYPE_CHECKING:
     from keisei.training.doctor import diagnose
     from keisei.training.ranks import RankError, join_ranks, was_restarted
