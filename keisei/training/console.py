@@ -20,7 +20,7 @@ from keisei.runs.durable import naming
 from keisei.shogi.vector import VectorGames
 from keisei.training.dashboard import NOTICES, PanelLayout, draw
 from keisei.training.listener import Listener, RunFacts, SilentListener, Update
-from keisei.training.number_text import duration, number, percent, quantity, whole
+from keisei.training.number_text import duration, elo, number, percent, quantity, whole
 from keisei.training.run_progress import Progress
 
 Mode = Literal["auto", "rich", "plain", "off"]
@@ -54,9 +54,10 @@ class PlainConsole(SilentListener):
         self._held_back = False
 
     def start(self, facts: RunFacts) -> None:
-        """Print the run's facts."""
+        """Print the run's facts and how to stop it."""
         self._progress = Progress(facts, self._clock)
         self._print(str(facts))
+        self._print(facts.how_to_stop)
 
     def update(self, update: Update) -> None:
         """Print a line if the last one is old enough, plus one per evaluation."""
@@ -186,6 +187,7 @@ def _update_line(progress: Progress) -> str:
         f"{progress.step:,} ({progress.fraction() * 100:.1f} %)",
         f"{quantity(progress.last('speed/steps_per_second'))} moves/s",
         f"{duration(progress.remaining_seconds())} to go",
+        *_rating(progress),
         f"policy {number(progress.last('loss/policy'))}",
         f"value {number(progress.last('loss/value'))}",
         f"entropy {number(progress.last('policy/entropy'))}",
@@ -195,6 +197,11 @@ def _update_line(progress: Progress) -> str:
         *_worker_fields(progress),
     ]
     return "  ".join(fields)
+
+
+def _rating(progress: Progress) -> list[str]:
+    """Return the latest rating; empty before the first."""
+    return [elo(rated.elo, rated.low, rated.high) for rated in progress.ratings[-1:]]
 
 
 def _worker_fields(progress: Progress) -> list[str]:
@@ -214,10 +221,10 @@ def _worker_fields(progress: Progress) -> list[str]:
 
 
 def _evaluation_line(progress: Progress) -> str:
-    texts = []
+    texts = _rating(progress) if progress.ratings and progress.ratings[-1].step == progress.step else []
     for opponent, matches in progress.evaluations.items():
         now = matches[-1]
         if now.step == progress.step:
-            before = f", before {percent(matches[0].score)}" if len(matches) > 1 else ""
+            before = f", before {percent(matches[-2].score)}" if len(matches) > 1 else ""
             texts.append(f"{opponent} {percent(now.score)} (draws {percent(now.draws)}{before})")
     return f"evaluation at {progress.step:,}: {'; '.join(texts)}"

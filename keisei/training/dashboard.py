@@ -158,7 +158,7 @@ def _head(progress: Progress, width: int, height: int) -> RenderableType:
     title = Text(no_wrap=True, overflow="ellipsis")
     title.append("Keisei 形勢", "bold")
     title.append(
-        f"  {facts.run_path}  seed {facts.seed}  {facts.parameters:,} parameters  {facts.device}", "dim"
+        f"  {facts.where}  seed {facts.seed}  {facts.parameters:,} parameters  {facts.device}", "dim"
     )
     remaining = progress.remaining_seconds()
     times = f"{duration(progress.elapsed_seconds())} gone, {duration(remaining)} to go"
@@ -277,7 +277,7 @@ def _evaluations(progress: Progress, width: int) -> RenderableType:
         line = Text(f"{opponent:<7}", no_wrap=True, overflow="crop")
         line.append(f"{percent(now.score):>6}", "bold green")
         line.append(f"  at move {now.step:,}", "dim")
-        before = f"before {percent(matches[0].score)}; " if len(matches) > 1 else ""
+        before = f"before {percent(matches[-2].score)}; " if len(matches) > 1 else ""
         details = f"{before}draws {percent(now.draws)}, {quantity(now.length)} plies"
         lines += [line, Text(bar(now.score, width), "green"), Text(details, "dim", no_wrap=True)]
     return Group(*lines)

@@ -7,6 +7,7 @@ checkpoint.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,19 +21,34 @@ if TYPE_CHECKING:  # loads torch, which is not needed to read and plot metrics
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Facts known before the first update; device names the device, threads, precision and layout."""
+    """Facts known before the first update.
 
-    run_path: str
+    run_path: None if nothing is saved. device: names the device, threads, precision and layout.
+    """
+
+    run_path: str | None
     total_steps: int
     start_step: int
     parameters: int
     device: str
     seed: int
 
+    @property
+    def where(self) -> str:
+        """The run's path, if it has one."""
+        return self.run_path or "without a directory"
+
+    @property
+    def how_to_stop(self) -> str:
+        """What Ctrl-C does, and how to go on from there."""
+        if self.run_path is None:
+            return "Ctrl-C stops; nothing is saved"
+        return f"Ctrl-C saves; resume with: keisei train --resume {shlex.quote(self.run_path)}"
+
     def __str__(self) -> str:
         return (
-            f"run {self.run_path}, seed {self.seed}, {self.parameters:,} parameters, {self.device}; "
-            f"moves {self.start_step:,} to {self.total_steps:,}"
+            f"run {self.where}, seed {self.seed}, {self.parameters:,} parameters, "
+            f"{self.device}; moves {self.start_step:,} to {self.total_steps:,}"
         )
 
 
@@ -65,6 +81,9 @@ class Listener(Protocol):
     def notice(self, text: str) -> None:
         """Receive one line that the user should see now."""
 
+    def match(self, text: str) -> None:
+        """Receive the result of an evaluation's match in one line; the next update has its figures."""
+
     def sync(self) -> None:
         """Flush everything to disk: a checkpoint that relies on it is about to be written."""
 
@@ -82,6 +101,9 @@ class SilentListener:
         """Do nothing."""
 
     def notice(self, text: str) -> None:
+        """Do nothing."""
+
+    def match(self, text: str) -> None:
         """Do nothing."""
 
     def sync(self) -> None:
@@ -122,6 +144,11 @@ class Listeners:
             return
         for listener in self._listeners:
             listener.notice(text)
+
+    def match(self, text: str) -> None:
+        """Pass the result to all of them."""
+        for listener in self._listeners:
+            listener.match(text)
 
     def sync(self) -> None:
         """Sync all of them."""

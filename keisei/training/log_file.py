@@ -8,7 +8,7 @@ from keisei.training.listener import RunFacts, SilentListener
 
 
 class LogFile(SilentListener):
-    """A log of every notice with date and time; multi-line entries such as tracebacks stay whole.
+    """A log of every notice and match with date and time; multi-line entries such as tracebacks stay whole.
 
     The file is opened for each entry: a signal handler may write one in the middle of another, and events
     after `close` can still be logged.
@@ -25,3 +25,7 @@ class LogFile(SilentListener):
         """Append an entry."""
         with naming(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text.rstrip()}\n")
+
+    def match(self, text: str) -> None:
+        """Append a match."""
+        self.notice(text)

@@ -69,10 +69,21 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %" if math.isfinite(share) else "–"
 
 
+def elo(rating: float, low: float, high: float) -> str:
+    """Return a rating and its interval, such as "Elo 812 (750 to 874)"."""
+    return f"Elo {_elo(rating)} ({_elo(low)} to {_elo(high)})"
+
+
+def _elo(value: float) -> str:
+    """Return a rating, which is unbounded if all games were won, or all lost."""
+    return str(round(value)) if math.isfinite(value) else "unlimited"
+
+
 def sparkline(values: Sequence[float], width: int, rows: int = 1) -> list[str]:
     """Return the values as rows of blocks scaled from minimum to maximum; NaN is a gap.
 
-    If there are more values than columns, each column is the mean of its share of them.
+    Equal values are at half the height, but zeros at the bottom. If there are more values than columns, each
+    column is the mean of its share of them.
     """
     shown = _squeezed(values, width)
     finite = [value for value in shown if math.isfinite(value)]
@@ -84,10 +95,24 @@ def sparkline(values: Sequence[float], width: int, rows: int = 1) -> list[str]:
         elif high > low:
             levels.append(1 + round((value - low) / (high - low) * (8 * rows - 1)))
         else:
-            levels.append(4 * rows)
+            levels.append(4 * rows if value else 1)
     return [
         "".join(BLOCKS[min(max(level - 8 * row, 0), 8)] for level in levels) for row in reversed(range(rows))
     ]
+
+
+def stretched(values: Sequence[float], width: int) -> list[float]:
+    """Return the values over this many columns, with straight lines between them; many stay as they are."""
+    last = len(values) - 1
+    if not 0 < last < width - 1:
+        return list(values)
+    found = []
+    for column in range(width):
+        before, part = divmod(column * last, width - 1)
+        share = part / (width - 1)
+        after = values[before + 1] if share else values[before]
+        found.append(values[before] * (1 - share) + after * share)
+    return found
 
 
 def _squeezed(values: Sequence[float], width: int) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from keisei.runs.checkpoint import checkpoint_steps
 from keisei.runs.run_directory import RunDirectory
 from keisei.training.machine_limits import checkpoint_bytes
 from keisei.training.metrics import OPPONENTS
+from keisei.training.number_text import elo
 
 if TYPE_CHECKING:
     from keisei.training.training_loop_manager import TrainingLoopManager
@@ -31,15 +31,11 @@ def how_it_ended(loop: TrainingLoopManager, directory: RunDirectory) -> str:
 def strength(step: int, metrics: Mapping[str, float]) -> str:
     """Return the result of an evaluation in a line."""
     scores = {name: metrics.get(f"evaluation/{name}_score") for name in OPPONENTS}
-    parts = [f"{100 * score:.0f} % against {name}" for name, score in scores.items() if score is not None]
+    parts = []
     if "evaluation/rating" in metrics:
-        elo, low, high = (_whole(metrics[f"evaluation/rating{end}"]) for end in ("", "_low", "_high"))
-        parts.append(f"Elo {elo} ({low} to {high})")
+        parts.append(elo(*(metrics[f"evaluation/rating{end}"] for end in ("", "_low", "_high"))))
+    parts += [f"{100 * score:.0f} % against {name}" for name, score in scores.items() if score is not None]
     return f"evaluated at {step:,} moves: {', '.join(parts)}"
-
-
-def _whole(number: float) -> str:
-    return str(round(number)) if math.isfinite(number) else "unlimited"
 
 
 def next_commands(directory: RunDirectory, config: AppConfig, step: int) -> list[str]:

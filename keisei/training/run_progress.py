@@ -27,6 +27,16 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class RatedStep:
+    """The rating at a step, with the bounds of its 95 % interval; infinite if unbounded."""
+
+    step: int
+    elo: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class GameCounts:
     """Games that ended in the last updates, by winner and by reason."""
 
@@ -52,7 +62,8 @@ class Progress:
         self.facts = facts
         self.step = facts.start_step
         self.updates: deque[Mapping[str, float]] = deque(maxlen=HISTORY)
-        self.evaluations: dict[str, list[Evaluation]] = {}  # the last two of each opponent
+        self.evaluations: dict[str, list[Evaluation]] = {}  # of each opponent, all since the start
+        self.ratings: list[RatedStep] = []  # the same
         self.workers: Sequence[WorkerStatus] = ()
         self._clock = clock
         self._begun = clock()
@@ -72,8 +83,11 @@ class Progress:
                 draws, length = (
                     metrics.get(f"evaluation/{opponent}_{what}", math.nan) for what in ("draws", "length")
                 )
-                before = self.evaluations.get(opponent, [])[-1:]
-                self.evaluations[opponent] = [*before, Evaluation(step, score, draws, length)]
+                matches = self.evaluations.setdefault(opponent, [])
+                matches.append(Evaluation(step, score, draws, length))
+        if "evaluation/rating" in metrics:
+            bounds = (metrics.get(f"evaluation/rating{end}", math.nan) for end in ("", "_low", "_high"))
+            self.ratings.append(RatedStep(step, *bounds))
         return evaluated
 
     def last(self, name: str) -> float:

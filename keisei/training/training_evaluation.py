@@ -33,6 +33,7 @@ from keisei.evaluation.players.player_specs import (
 from keisei.evaluation.ratings.rating import Rating
 from keisei.runs.checkpoint import CheckpointError, checkpoint_path
 from keisei.runs.checkpoint_format import weights_sha256
+from keisei.training.listener import Listener
 
 BEST = "best"
 
@@ -53,7 +54,7 @@ class MeasuredStrength:
 class TrainingEvaluator:
     """The evaluations of one run.
 
-    tell: gets lines for the user. should_stop: called between rounds of moves.
+    listener: gets the matches, and notices of what went wrong. should_stop: called between rounds of moves.
     """
 
     def __init__(
@@ -61,13 +62,13 @@ class TrainingEvaluator:
         config: AppConfig,
         run: Path,
         checkpoints: Path,
-        tell: Callable[[str], None],
+        listener: Listener,
         should_stop: Callable[[], bool],
     ) -> None:
         self._config = config
         self._run = run
         self._checkpoints = checkpoints
-        self._tell = tell
+        self._listener = listener
         self._should_stop = should_stop
         self._conditions = conditions_of(config)
 
@@ -88,7 +89,7 @@ class TrainingEvaluator:
                 ratings = tournament.ratings(up_to=step)
                 rated = {} if ratings is None else {one.player: one for one in ratings.table}
         except (ResultsError, OSError) as error:
-            self._tell(f"{step:,} moves: the evaluation failed, training continues: {error}")
+            self._listener.notice(f"{step:,} moves: the evaluation failed, training continues: {error}")
             return MeasuredStrength({}, None, -math.inf)
         if player.identity not in rated:
             return MeasuredStrength(metrics, None, -math.inf)
@@ -121,9 +122,12 @@ class TrainingEvaluator:
                 continue  # the best checkpoint, and nothing learned since
             share = time.monotonic() + (end - time.monotonic()) / left
             result = tournament.play(player, opponent, games, should_stop=self._until(share))
-            late = result.stopped and not self._should_stop()
-            limit = f"; evaluation.seconds allows {budget / len(opponents):.3g} s for it" if late else ""
-            self._tell(f"{step:,} moves: {result}{limit}")
+            self._listener.match(f"{step:,} moves: {result}")
+            if result.stopped and not self._should_stop():
+                self._listener.notice(
+                    f"{step:,} moves: {result.games} of {games} games against {name}; "
+                    f"evaluation.seconds allows {budget / len(opponents):.3g} s for them"
+                )
             if result.games:
                 metrics |= _match_metrics(name, result)
         return metrics
@@ -160,7 +164,7 @@ class TrainingEvaluator:
                 try:
                     found[name] = self._best_player(best, machine)
                 except CheckpointError as error:
-                    self._tell(f"the best checkpoint cannot play: {error}")
+                    self._listener.notice(f"the best checkpoint cannot play: {error}")
         return found
 
     def _best_player(self, best: int, machine: Machine) -> Player:

@@ -70,7 +70,7 @@ class TrainingLoopManager:
         self._strength: TrainingEvaluator | None = None
         if directory is not None:
             self._strength = TrainingEvaluator(
-                self.config, directory.path, directory.checkpoints, self._listeners.notice, self._should_stop
+                self.config, directory.path, directory.checkpoints, self._listeners, self._should_stop
             )
         self._between_epochs = trainer.snapshot(self._collector.save_games())
         self._began = time.monotonic()
@@ -131,7 +131,7 @@ class TrainingLoopManager:
     def _facts(self) -> RunFacts:
         agent, config = self.trainer.agent, self.config
         return RunFacts(
-            run_path="without a directory" if self._directory is None else str(self._directory.path),
+            run_path=None if self._directory is None else str(self._directory.path),
             total_steps=config.training.total_timesteps,
             start_step=self.trainer.steps,
             parameters=agent.parameters,

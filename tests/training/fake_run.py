@@ -80,11 +80,23 @@ def fake_metrics(update: int) -> Mapping[str, float]:
     }
     if update % 10 == 0:
         metrics["time/evaluation"] = 6.0
-        for opponent, score in (("random", 0.5 + 0.49 * done), ("greedy", 0.02 + 0.6 * done)):
+        for opponent, score in scores(done).items():
             metrics[f"evaluation/{opponent}_score"] = score
             metrics[f"evaluation/{opponent}_draws"] = 0.5 - 0.4 * done
             metrics[f"evaluation/{opponent}_length"] = 180.0 - 90 * done
+        for end, margin in (("", 0.0), ("_low", -60.0), ("_high", 60.0)):
+            metrics[f"evaluation/rating{end}"] = 100.0 + 1000 * done + margin
     return metrics
+
+
+def scores(done: float) -> Mapping[str, float]:
+    """The points against each opponent."""
+    return {
+        "random": 0.5 + 0.49 * done,
+        "greedy": 0.02 + 0.6 * done,
+        "alphabeta-1": 0.3 * done,
+        "best": 0.55,
+    }
 
 
 def fake_workers(update: int, count: int) -> list[WorkerStatus]:

@@ -11,6 +11,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def check_picture(terminal: Terminal, board: bool) -> None:
     text = terminal.text
     for title in ("Keisei 形勢", "─ learning", "─ results of 20", "─ where the time goes", "─ evaluation"):
         assert text.count(title) == 1, f"{title} in\n{text}"
-    for fact in ("entropy", "explained", "maximum length", "halfway there", "to go", FACTS.run_path):
+    for fact in ("entropy", "explained", "maximum length", "halfway there", "to go", FACTS.where):
         assert fact in text, text
     assert ("v玉" in text) == board
     assert text.rstrip().splitlines()[-1] == bottom(terminal.columns)
@@ -251,32 +252,45 @@ def plain_lines(seconds: float, updates: int = UPDATES) -> list[str]:
     return [line[10:] for line in lines]
 
 
-def test_a_log_begins_with_the_facts() -> None:
-    assert plain_lines(2.0)[0] == (
+def test_a_log_begins_with_the_facts_and_how_to_stop() -> None:
+    assert plain_lines(2.0)[:2] == [
         "run runs/2026-05-01_120000, seed 7, 84,321 parameters, cpu, 2 threads, float32, channels last; "
-        "moves 0 to 409,600"
-    )
+        "moves 0 to 409,600",
+        "Ctrl-C saves; resume with: keisei train --resume runs/2026-05-01_120000",
+    ]
+
+
+def test_a_run_without_a_directory_does_not_promise_to_save() -> None:
+    facts = replace(FACTS, run_path=None)
+    assert str(facts).startswith("run without a directory, seed 7, ")
+    assert facts.how_to_stop == "Ctrl-C stops; nothing is saved"
 
 
 def test_a_log_has_a_line_each_ten_seconds_and_the_first_and_the_last_update() -> None:
-    lines = [line for line in plain_lines(2.5)[1:] if not line.startswith("evaluation")]
+    lines = [line for line in plain_lines(2.5)[2:] if not line.startswith("evaluation")]
     steps = [int(line.split()[0].replace(",", "")) // STEPS for line in lines]
     assert steps == [*range(1, 50, 4), 50]
-    every = [line for line in plain_lines(12.0)[1:] if not line.startswith("evaluation")]
+    every = [line for line in plain_lines(12.0)[2:] if not line.startswith("evaluation")]
     assert len(every) == 50
-    assert [line.split()[0] for line in plain_lines(12.0, updates=1)[1:]] == ["4,096"]
+    assert [line.split()[0] for line in plain_lines(12.0, updates=1)[2:]] == ["4,096"]
 
 
 def test_a_line_tells_what_an_update_was_like() -> None:
     first, *_, last = (line for line in plain_lines(2.0) if line.startswith("evaluation"))
-    assert first == "evaluation at 40,960: random 55 % (draws 46 %); greedy 8 % (draws 46 %)"
+    assert first == (
+        "evaluation at 40,960: Elo 200 (140 to 260); random 55 % (draws 46 %); greedy 8 % (draws 46 %); "
+        "alphabeta-1 3 % (draws 46 %); best 55 % (draws 46 %)"
+    )
     assert last == (
-        "evaluation at 204,800: random 74 % (draws 30 %, before 70 %); greedy 32 % (draws 30 %, before 26 %)"
+        "evaluation at 204,800: Elo 600 (540 to 660); random 74 % (draws 30 %, before 70 %); "
+        "greedy 32 % (draws 30 %, before 26 %); alphabeta-1 15 % (draws 30 %, before 12 %); "
+        "best 55 % (draws 30 %, before 55 %)"
     )
     line = plain_lines(2.0, updates=49)[-1]
     assert line.startswith("200,704 (49.0 %)  ")
     fields = [re.sub(r"^(.*) moves/s$", "moves/s", field) for field in line.split("  ")[1:]]
     assert fields[:2] == ["moves/s", "1:42 to go"]
+    assert fields.pop(2) == "Elo 500 (440 to 560)"
     assert [field.split()[0] for field in fields[2:]] == [
         "policy",
         "value",
@@ -322,11 +336,12 @@ def test_a_line_tells_of_workers_where_there_are_some() -> None:
     assert parallel_fields(2, 0, lag_max=2.0) == ["workers 1, 60 % busy, inference 64 %", "lag 2"]
 
 
-def test_notices_are_printed_at_once() -> None:
+def test_notices_are_printed_at_once_and_matches_with_their_update() -> None:
     stream = io.StringIO()
     console: Listener = PlainConsole(stream)
-    console.notice("checkpoint written")
-    assert stream.getvalue()[8:] == "  ! checkpoint written\n"
+    console.match("512 moves: first@512 vs random: 2 wins")
+    console.notice("worker 1 died")
+    assert stream.getvalue()[8:] == "  ! worker 1 died\n"
 
 
 @pytest.mark.parametrize("mode", ["auto", "plain"])

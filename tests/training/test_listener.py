@@ -27,6 +27,9 @@ class Noting:
     def notice(self, text: str) -> None:
         self.heard.append(f"{self.name} notice {text}")
 
+    def match(self, text: str) -> None:
+        self.heard.append(f"{self.name} match {text}")
+
     def sync(self) -> None:
         self.heard.append(f"{self.name} sync")
 
@@ -47,12 +50,14 @@ def test_all_are_told_in_order_and_closed_in_the_reverse_one() -> None:
     listeners.start(FACTS)
     listeners.update(UPDATE)
     listeners.notice("hello")
+    listeners.match("won")
     listeners.sync()
     listeners.close()
     listeners.close()
     listeners.notice("too late")
     assert heard == [
         *("a start 7", "b start 7", "a update 1024", "b update 1024", "a notice hello", "b notice hello"),
+        *("a match won", "b match won"),
         *("a sync", "b sync", "b close", "a close"),
     ]
 
@@ -81,6 +86,7 @@ def test_the_log_is_appended_to_with_date_and_time(tmp_path: Path) -> None:
     log: Listener = LogFile(path)
     log.start(FACTS)
     log.update(UPDATE)
+    log.match("512 moves: first@512 vs random: 2 wins")
     log.notice("Traceback:\n  line 1\nOSError\n")
     log.sync()
     log.close()
@@ -89,7 +95,8 @@ def test_the_log_is_appended_to_with_date_and_time(tmp_path: Path) -> None:
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  "
     assert lines[0] == "before"
     assert re.fullmatch(stamp + re.escape(str(FACTS)), lines[1])
-    assert re.fullmatch(stamp + "Traceback:", lines[2])
-    assert lines[3:5] == ["  line 1", "OSError"]
-    assert re.fullmatch(stamp + "after the end", lines[5])
-    assert len(lines) == 6
+    assert re.fullmatch(stamp + "512 moves: first@512 vs random: 2 wins", lines[2])
+    assert re.fullmatch(stamp + "Traceback:", lines[3])
+    assert lines[4:6] == ["  line 1", "OSError"]
+    assert re.fullmatch(stamp + "after the end", lines[6])
+    assert len(lines) == 7

@@ -94,6 +94,7 @@ def test_sizes_have_a_unit(size: float, text: str) -> None:
 def test_a_sparkline_reaches_from_the_least_to_the_greatest() -> None:
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8) == ["▁▂▃▄▅▆▇█"]
     assert sparkline([5.0, 5.0], 8) == ["▄▄"]
+    assert sparkline([0.0, 0.0, math.nan], 8, rows=2) == ["   ", "▁▁ "]
     assert sparkline([0.0, math.nan, 1.0, math.inf], 8) == ["▁ █ "]
     assert sparkline([], 8) == [""]
     assert sparkline([1.0, 2.0], 0) == [""]

@@ -5,7 +5,7 @@ import math
 import pytest
 from fake_run import FACTS, fake_workers
 
-from keisei.training.run_progress import HISTORY, WINDOW, Evaluation, GameCounts, Progress
+from keisei.training.run_progress import HISTORY, WINDOW, Evaluation, GameCounts, Progress, RatedStep
 
 GAMES = {"games/finished": 4.0, "games/black_wins": 2.0, "games/white_wins": 1.0, "games/draws": 1.0}
 
@@ -105,20 +105,31 @@ def test_the_workers_are_those_of_the_last_update() -> None:
     assert told.workers == ()
 
 
-def test_the_last_two_evaluations_of_each_opponent_are_kept() -> None:
+def test_the_evaluations_of_each_opponent_are_kept() -> None:
     told = progress(
         {"evaluation/random_score": 0.5, "evaluation/random_draws": 0.4, "evaluation/random_length": 90.0},
         {"evaluation/random_score": 0.6},
         {},
         {"evaluation/random_score": 0.7, "evaluation/greedy_score": 0.1},
     )
-    assert [match.score for match in told.evaluations["random"]] == [0.6, 0.7]
-    assert [match.step for match in told.evaluations["random"]] == [2048, 4096]
+    assert [match.score for match in told.evaluations["random"]] == [0.5, 0.6, 0.7]
+    assert [match.step for match in told.evaluations["random"]] == [1024, 2048, 4096]
     assert [match.score for match in told.evaluations["greedy"]] == [0.1]
     first = progress(
         {"evaluation/random_score": 0.5, "evaluation/random_draws": 0.4, "evaluation/random_length": 9.0}
     )
     assert first.evaluations["random"] == [Evaluation(1024, 0.5, 0.4, 9.0)]
+
+
+def test_the_ratings_are_kept_with_their_intervals() -> None:
+    rated = {"evaluation/rating": 10.0, "evaluation/rating_low": -5.0, "evaluation/rating_high": 25.0}
+    lost = {
+        "evaluation/rating": -math.inf,
+        "evaluation/rating_low": -math.inf,
+        "evaluation/rating_high": 90.0,
+    }
+    told = progress(lost, {}, rated)
+    assert told.ratings == [RatedStep(1024, -math.inf, -math.inf, 90.0), RatedStep(3072, 10.0, -5.0, 25.0)]
 
 
 def test_update_says_whether_there_was_an_evaluation() -> None:

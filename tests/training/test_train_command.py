@@ -111,7 +111,7 @@ def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None
         end[0],
     )
     assert re.fullmatch(
-        r"evaluated at 2,048 moves: \d+ % against random, \d+ % against greedy, Elo -?\d+ \(-?\d+ to -?\d+\)",
+        r"evaluated at 2,048 moves: Elo -?\d+ \(-?\d+ to -?\d+\), \d+ % against random, \d+ % against greedy",
         end[1],
     )
     commands = [shlex.split(line, comments=True)[1:] for line in end[2:]]

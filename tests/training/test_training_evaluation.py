@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -21,6 +22,7 @@ from keisei.evaluation.matches.results_store import ResultsStore
 from keisei.evaluation.matches.tournament import Tournament
 from keisei.evaluation.players.player_specs import checkpoint_player, make_player
 from keisei.runs.checkpoint import best_checkpoint, checkpoint_path, load_checkpoint, save_checkpoint
+from keisei.training.listener import SilentListener
 from keisei.training.plot import plot_rating
 from keisei.training.trainer import Trainer
 from keisei.training.training_evaluation import TrainingEvaluator
@@ -83,9 +85,17 @@ def test_each_evaluation_has_scores_and_a_rating(evaluated: Path) -> None:
     picture = plot_rating(evaluated)
     assert picture is not None
     assert picture.read_bytes().startswith(PNG)
-    notices = said(evaluated.parents[1])
-    assert "! 256 moves: first@256 vs alphabeta-1: " in notices
-    assert "evaluation.seconds allows" not in notices
+
+
+def test_a_match_is_told_once_and_logged_in_full(evaluated: Path) -> None:
+    lines = said(evaluated.parents[1]).splitlines()
+    (line,) = (line for line in lines if "alphabeta-1" in line and "evaluation at 256: " in line)
+    assert re.search(
+        r"evaluation at 256: Elo \S+ \(\S+ to \S+\); random .*; greedy .*; alphabeta-1 \d+ %", line
+    )
+    assert not [line for line in lines if " vs " in line or "  ! " in line]
+    log = (evaluated / "train.log").read_text(encoding="utf-8")
+    assert log.count("  256 moves: first@256 vs alphabeta-1: ") == 1
 
 
 def test_the_rating_is_that_of_the_games_so_far(evaluated: Path) -> None:
@@ -201,6 +211,20 @@ def test_without_opponents_nothing_is_rated(tmp_path: Path) -> None:
     assert last(run).step == 256
 
 
+class Told(SilentListener):
+    """Keeps the matches and the notices."""
+
+    def __init__(self) -> None:
+        self.matches: list[str] = []
+        self.notices: list[str] = []
+
+    def match(self, text: str) -> None:
+        self.matches.append(text)
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
 class Measured:
     """An evaluator for a run that is not trained, and what it reports."""
 
@@ -208,9 +232,9 @@ class Measured:
         self.run = run
         self.config: AppConfig = load_config("tiny", ["evaluation.max_moves=60", *overrides])
         self.agent = PPOAgent(self.config, torch.device("cpu"))
-        self.told: list[str] = []
+        self.told = Told()
         self.meter = TrainingEvaluator(
-            self.config, run, run / "checkpoints", self.told.append, should_stop=lambda: False
+            self.config, run, run / "checkpoints", self.told, should_stop=lambda: False
         )
 
     def save(self, step: int) -> None:
@@ -237,8 +261,9 @@ def test_the_time_is_kept_and_that_is_told(tmp_path: Path) -> None:
         "evaluation.games=1000",
     )
     found = measured.meter.measure(measured.agent, 256, 1000, None)
-    assert len(measured.told) == 2
-    assert all("evaluation.seconds allows 0.025 s for it" in line for line in measured.told)
+    assert len(measured.told.matches) == 2
+    for opponent, line in zip(("random", "alphabeta-4"), measured.told.notices, strict=True):
+        assert f" of 1000 games against {opponent}; evaluation.seconds allows 0.025 s for them" in line
     with contest_of(tmp_path) as tournament:
         games = tournament.results.games()
     assert len(games) < 1000  # the link matches would be as many, and take minutes
@@ -249,7 +274,7 @@ def test_a_run_with_hardly_any_time_for_evaluations_goes_on(tmp_path: Path) -> N
     changes = ["evaluation.seconds=0.000001", "evaluation.games=1000", "evaluation.final_games=1000"]
     train(tmp_path, [*TRAINING[1:], "training.total_timesteps=512", *EVALUATION, *changes])
     assert last(the_run(tmp_path)).step == 512
-    assert "vs random: no games; evaluation.seconds allows " in said(tmp_path)
+    assert "  ! 256 moves: 0 of 1000 games against random; evaluation.seconds allows " in said(tmp_path)
 
 
 def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> None:
@@ -258,7 +283,7 @@ def test_results_that_cannot_be_kept_do_not_end_the_training(tmp_path: Path) -> 
     measured = Measured(tmp_path)
     found = measured.meter.measure(measured.agent, 256, 2, None)
     assert (found.metrics, found.rating, found.best_low) == ({}, None, -math.inf)
-    (line,) = measured.told
+    (line,) = measured.told.notices
     assert line.startswith("256 moves: the evaluation failed, training continues: cannot use ")
 
 
@@ -319,15 +344,15 @@ def test_the_best_plays_as_often_as_the_others_and_a_damaged_one_is_told(tmp_pat
     measured.learn()
     found = measured.meter.measure(measured.agent, 512, 4, (256, 0.0))
     assert "evaluation/best_score" in found.metrics
-    assert [line.split(" vs ")[1].split(":")[0] for line in measured.told] == [
+    assert [line.split(" vs ")[1].split(":")[0] for line in measured.told.matches] == [
         "random",
         f"{tmp_path.name}@256",
     ]
     weights = checkpoint_path(tmp_path / "checkpoints", 256) / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    measured.told.clear()
+    measured.told.matches.clear()
     found = measured.meter.measure(measured.agent, 512, 4, (256, 0.0))
     assert "evaluation/best_score" not in found.metrics
-    assert measured.told[0].startswith("the best checkpoint cannot play: ")
+    assert measured.told.notices[0].startswith("the best checkpoint cannot play: ")
     assert found.best_low == 0.0
     assert json.dumps(found.metrics)
