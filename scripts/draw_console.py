@@ -195,18 +195,16 @@ def draw_run(run: Path, out: Path, share: float) -> None:
 
     seconds = 0.0
     progress = Progress(facts, lambda: seconds)
-    notices = []
     for row in read_metrics(run / "metrics.jsonl"):
         step = int(row.pop("step"))
         if step > share * total:
             break
         seconds += sum(value for name, value in row.items() if name.startswith("time/"))
-        if progress.update(step, row, workers_in(row)):
-            scores = [f"{name} {matches[-1].score:.1%}" for name, matches in progress.evaluations.items()]
-            notices.append(f"{step:,} moves: {', '.join(scores)}")
-    board = str(VectorGames.restore(checkpoint.blobs["games_0"]).game(0))
+        progress.update(step, row, workers_in(row))
+    games = VectorGames.restore(checkpoint.blobs["games_0"])
+    boards = [str(games.game(index)) for index in range(len(games))]
     console = rich.console.Console(width=WIDTH, height=HEIGHT, force_terminal=True, emoji=False)
-    lines = console.render_lines(draw(progress, board, notices, WIDTH, HEIGHT), pad=False)
+    lines = console.render_lines(draw(progress, boards, [], WIDTH, HEIGHT), pad=False)
     out.write_text(draw_svg(lines, WIDTH, len(lines)), encoding="utf-8")
 
 

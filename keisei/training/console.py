@@ -18,9 +18,10 @@ from rich.live import Live
 
 from keisei.runs.durable import naming
 from keisei.shogi.vector import VectorGames
-from keisei.training.dashboard import NOTICES, PanelLayout, draw
+from keisei.training.dashboard import draw
 from keisei.training.listener import Listener, RunFacts, SilentListener, Update
 from keisei.training.number_text import duration, elo, number, percent, quantity, whole
+from keisei.training.panel_layout import NOTICES, PanelLayout
 from keisei.training.run_progress import Progress
 
 Mode = Literal["auto", "rich", "plain", "off"]
@@ -112,7 +113,7 @@ class RichConsole(SilentListener):
         assert self._picture is not None, "update before start"
         size = self._console.size
         plan = PanelLayout.of(size.width, size.height, len(update.workers))
-        self._picture.update(update, with_board=plan.board)
+        self._picture.update(update, plan.boards)
         if size != self._size and self._live is not None:
             # The terminal has rewrapped the lines on screen, so the dashboard cannot be drawn over them.
             self._size = size
@@ -147,20 +148,22 @@ class _Picture:
         self._progress = progress
         self._clock = clock
         self._notices: deque[str] = deque(maxlen=NOTICES)
-        self._board: str | None = None
-        self._board_at = -math.inf
+        self._boards: list[str] = []
+        self._boards_at = -math.inf
         self._lock = threading.RLock()  # a signal handler may call notice in the middle of an update
 
-    def update(self, update: Update, *, with_board: bool) -> None:
-        board = self._board
-        if not with_board or not update.saved_games:
-            board = None
-        elif self._clock() - self._board_at >= BOARD_SECONDS:
-            board = str(VectorGames.restore(update.saved_games[0].games).game(0))
-            self._board_at = self._clock()
+    def update(self, update: Update, room: int) -> None:
+        """Record an update; room: how many boards to show."""
+        boards = self._boards
+        if not room or not update.saved_games:
+            boards = []
+        elif self._clock() - self._boards_at >= BOARD_SECONDS:
+            games = VectorGames.restore(update.saved_games[0].games)
+            boards = [str(games.game(index)) for index in range(min(room, len(games)))]
+            self._boards_at = self._clock()
         with self._lock:
             self._progress.update(update.step, update.metrics, update.workers)
-            self._board = board
+            self._boards = boards
 
     def notice(self, text: str) -> None:
         with self._lock:
@@ -171,7 +174,7 @@ class _Picture:
     ) -> rich.console.RenderResult:
         with self._lock:
             picture = draw(
-                self._progress, self._board, list(self._notices), options.max_width, console.size.height
+                self._progress, self._boards, list(self._notices), options.max_width, console.size.height
             )
         yield picture
 

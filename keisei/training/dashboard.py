@@ -1,17 +1,16 @@
-"""The dashboard of a run: progress bar, curves, results, phases, board, evaluations, workers, notices.
+"""The dashboard of a run: progress, strength, curves, games, times, workers, boards and notices.
 
-A pure function of the progress and the terminal size. What does not fit is dropped, the board first; spare
-rows make the curves taller.
+A pure function of the progress and the terminal size.
 """
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rich import box
 from rich.align import Align
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -28,8 +27,10 @@ from keisei.training.number_text import (
     sparkline,
     whole,
 )
+from keisei.training.panel_layout import BOARD_HEIGHT, BOARD_WIDTH, LOWER_ROWS, ROOMY, PanelLayout
 from keisei.training.parallel.worker_status import State, WorkerStatus
 from keisei.training.run_progress import WINDOW, Progress
+from keisei.training.strength_panel import strength, strength_title
 
 CURVES = (
     ("entropy", "policy/entropy", "magenta"),
@@ -45,13 +46,9 @@ SEARCH_CURVES = {
     "policy/clip_fraction": ("agreement", "search/agreement"),
 }
 BLACK, WHITE, DRAW = "blue", "white", "bright_black"
-BOARD_WIDTH, BOARD_HEIGHT = 37, 18  # of its panel: 33 columns of board, 16 rows with both hands
 CURVE_UPDATES = 40
-ROOMY = 30  # rows needed to afford a blank one
-NOTICES = 5
-UPPER_ROWS = len(CURVES) + 2  # minimum, like the two below
-LOWER_ROWS = 5  # two borders and three rows
-WORKER_ROWS = 3  # two borders and a row
+NOTICE_INDENT = 10  # of a notice's further lines, below its text: the time is before it
+CUT = "… (see train.log)"
 WORKER_BAR = 30  # columns at most
 STATE_COLORS: dict[State, str] = {
     "starting": "cyan",
@@ -66,97 +63,105 @@ STATE_COLORS: dict[State, str] = {
 STATE_WIDTH = max(map(len, STATE_COLORS))  # fixed, so that nothing moves when a state changes
 
 
-@dataclass(frozen=True)
-class PanelLayout:
-    """Rows for each curve, the lower panels, the workers' panel and the notices; with or without a board."""
-
-    curve_rows: int
-    lower_rows: int
-    worker_rows: int
-    notice_rows: int
-    board: bool
-
-    @classmethod
-    def of(cls, width: int, height: int, workers: int = 0) -> "PanelLayout":
-        """Return the layout for a terminal; its last row stays free for the cursor."""
-        room = height - 1 - (4 if height >= ROOMY else 3)
-        worker_rows = _worker_rows(room, workers)
-        room -= worker_rows
-        # With workers the lower panels give up rows, so that the notice of a dead worker is visible.
-        lower_before_notices = LOWER_ROWS if worker_rows else 8
-        notices = min(NOTICES, max(room - UPPER_ROWS - lower_before_notices - 2, 0))
-        room -= notices + 2 if notices else 0
-        lower = min(max(room - UPPER_ROWS, 0), 10)
-        lower = lower if lower >= LOWER_ROWS else 0
-        curve_rows = min(max((room - lower - 2) // len(CURVES), 1), 6)
-        upper = curve_rows * len(CURVES) + 2
-        fits = width >= 80 + BOARD_WIDTH and upper + lower + worker_rows >= BOARD_HEIGHT
-        board = fits and notices == NOTICES  # the first thing to go
-        return cls(curve_rows, lower, worker_rows, notices, board)
-
-
-def _worker_rows(room: int, workers: int) -> int:
-    """Return the height of the workers' panel: at most a third of the room, and what the others can spare."""
-    if not workers:
-        return 0
-    wanted = min(workers + 2, max(room // 3, 4))
-    left = room - UPPER_ROWS - LOWER_ROWS
-    beside_notice = left - 3  # two borders and one notice
-    rows = min(wanted, beside_notice if beside_notice >= min(wanted, 4) else left)
-    return rows if rows >= WORKER_ROWS else 0
-
-
 def draw(
-    progress: Progress, board: str | None, notices: Sequence[str], width: int, height: int
+    progress: Progress, boards: Sequence[str], notices: Sequence[str], width: int, height: int
 ) -> RenderableType:
     """Return the dashboard for a terminal of this size, at least one row shorter than it."""
     plan = PanelLayout.of(width, height, len(progress.workers))
-    with_board = plan.board and board is not None
-    left = width - (BOARD_WIDTH if with_board else 0)
-    half = left // 2
-    upper_rows = plan.curve_rows * len(CURVES) + 2
-    rows: list[RenderableType] = [
-        _beside(
-            _panel("learning", _curves(progress, half - 4, plan.curve_rows), half, upper_rows),
-            _panel(
-                f"results of {min(len(progress.updates), WINDOW)} updates",
-                _results(progress, left - half - 4, upper_rows - 2),
-                left - half,
-                upper_rows,
-            ),
-        )
-    ]
-    if plan.lower_rows:
-        rows.append(
-            _beside(
-                _panel(
-                    "where the time goes",
-                    _phases(progress, half - 4, plan.lower_rows - 2),
-                    half,
-                    plan.lower_rows,
-                ),
-                _panel("evaluation", _evaluations(progress, left - half - 4), left - half, plan.lower_rows),
-            )
-        )
-    if plan.worker_rows:
-        lines = _workers(progress.workers, left - 4, plan.worker_rows - 2)
-        rows.append(_panel(_queue(progress), lines, left, plan.worker_rows, _weights(progress, left - 6)))
-    middle: RenderableType = Group(*rows)
-    if with_board and board is not None:
-        position = Align.center(Text(board.rstrip("\n")), vertical="middle")
-        board_rows = upper_rows + plan.lower_rows + plan.worker_rows
-        middle = _beside(middle, _panel("a game", position, BOARD_WIDTH, board_rows))
-    parts = [_head(progress, width, height), middle]
+    grid = plan.grid(len(boards))
+    left = width - grid[0] * BOARD_WIDTH
+    below_boards = plan.middle_rows - grid[1] * BOARD_HEIGHT if grid[1] else 0
+    time_rows = min(below_boards, len(progress.phases()) + 2) if below_boards >= LOWER_ROWS else 0
+    middle: RenderableType = Group(*_panels(progress, plan, left, with_times=not time_rows))
+    if grid[1]:
+        column = [_boards(boards, grid, plan.middle_rows - time_rows)]
+        if time_rows:
+            column.append(_times(progress, width - left, time_rows))
+        middle = _beside(middle, Group(*column))
+    hint = progress.facts.how_to_stop
+    # Without a panel to carry it, its beginning is in the first row.
+    parts = [_head(progress, width, height, "" if plan.notice_rows else hint.partition(";")[0]), middle]
     if plan.notice_rows:
-        text = Text("\n".join(notices[-plan.notice_rows :]), no_wrap=True, overflow="ellipsis")
-        parts.append(_panel("notices", text, width, plan.notice_rows + 2))
+        text = _notices(notices, width - 4, plan.notice_rows)
+        parts.append(_panel("notices", text, width, plan.notice_rows + 2, hint))
     return Group(*parts)
 
 
-def _head(progress: Progress, width: int, height: int) -> RenderableType:
+def _panels(progress: Progress, plan: PanelLayout, width: int, *, with_times: bool) -> list[RenderableType]:
+    """Return the panels beside the boards: strength and learning, games and times, workers."""
+    half = width // 2
+    inner = plan.upper_rows - 2
+    rows: list[RenderableType] = [
+        _beside(
+            _panel(strength_title(progress), strength(progress, half - 4, inner), half, plan.upper_rows),
+            _panel("learning", _curves(progress, width - half - 4, inner), width - half, plan.upper_rows),
+        )
+    ]
+    if plan.lower_rows:
+        games = half if with_times else width
+        title = f"games of {min(len(progress.updates), WINDOW)} updates"
+        lower = [_panel(title, _games(progress, games - 4, plan.lower_rows - 2), games, plan.lower_rows)]
+        if with_times:
+            lower.append(_times(progress, width - half, plan.lower_rows))
+        rows.append(_beside(*lower))
+    if plan.worker_rows:
+        lines = _workers(progress.workers, width - 4, plan.worker_rows - 2)
+        rows.append(_panel(_queue(progress), lines, width, plan.worker_rows, _weights(progress, width - 6)))
+    return rows
+
+
+def _boards(boards: Sequence[str], grid: tuple[int, int], rows: int) -> RenderableType:
+    """Return a grid of boards that fills so many rows."""
+    columns, lines = grid
+    parts = []
+    for line in range(lines):
+        height = rows // lines + (line < rows % lines)
+        parts.append(
+            _beside(
+                *(
+                    _panel(
+                        f"game {number + 1}",
+                        Align.center(Text(boards[number].rstrip("\n")), vertical="middle"),
+                        BOARD_WIDTH,
+                        height,
+                    )
+                    for number in range(line * columns, (line + 1) * columns)
+                )
+            )
+        )
+    return Group(*parts)
+
+
+def _times(progress: Progress, width: int, rows: int) -> Panel:
+    return _panel("where the time goes", _phases(progress, width - 4, rows - 2), width, rows)
+
+
+def _notices(notices: Sequence[str], width: int, rows: int) -> Text:
+    """Return the latest notices that fit as a whole; of one that is too long, the beginning."""
+    lines: list[str] = []
+    for notice in reversed(notices):
+        pieces = _wrapped(notice, width)
+        if not lines and len(pieces) > rows:
+            pieces = [*pieces[: rows - 1], f"{pieces[rows - 1][: max(width - len(CUT), 0)].rstrip()}{CUT}"]
+        if len(lines) + len(pieces) > rows:
+            break
+        lines = [*pieces, *lines]
+    return Text("\n".join(lines), no_wrap=True, overflow="crop")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the text in lines of so many cells, broken between words where possible."""
+    indent = " " * min(NOTICE_INDENT, width // 4)
+    lines = textwrap.wrap(text, max(width, 1), subsequent_indent=indent, break_on_hyphens=False)
+    return [piece for line in lines for piece in chop_cells(line, max(width, 2))]
+
+
+def _head(progress: Progress, width: int, height: int, hint: str) -> RenderableType:
     facts = progress.facts
     title = Text(no_wrap=True, overflow="ellipsis")
     title.append("Keisei 形勢", "bold")
+    if hint:
+        title.append(f"  {hint}")
     title.append(
         f"  {facts.where}  seed {facts.seed}  {facts.parameters:,} parameters  {facts.device}", "dim"
     )
@@ -190,19 +195,20 @@ def _curves(progress: Progress, width: int, rows: int) -> RenderableType:
     grid.add_column(width=11, no_wrap=True)
     grid.add_column(width=8, justify="right", no_wrap=True)
     grid.add_column(no_wrap=True)
-    for label, name, color in CURVES:
+    tall, taller = divmod(rows, len(CURVES))
+    for index, (label, name, color) in enumerate(CURVES):
         other_label, other = SEARCH_CURVES.get(name, (label, name))
         if progress.recorded(name, other) != name:
             label, name = other_label, other
-        curve = _curve(progress.history(name), width - 21, rows)
+        curve = _curve(progress.history(name), width - 21, tall + (index < taller))
         value = number(progress.last(name))
         grid.add_row(label, Text(value, "bold"), Text("\n".join(curve), color))
     return grid
 
 
-def _results(progress: Progress, width: int, rows: int) -> RenderableType:
+def _games(progress: Progress, width: int, rows: int) -> RenderableType:
+    """Return the results of self-play: a bar if there is room, shares, curves, and the commonest reasons."""
     counts = progress.game_counts()
-    lines = [_stacked([(counts.black_wins, BLACK), (counts.white_wins, WHITE), (counts.draws, DRAW)], width)]
     words = Text(no_wrap=True, overflow="crop")
     for name, count, color in (
         ("☗", counts.black_wins, BLACK),
@@ -212,15 +218,19 @@ def _results(progress: Progress, width: int, rows: int) -> RenderableType:
         words.append(f"{name} ", color)
         words.append(f"{percent(counts.share(count))}  ", "bold")
     words.append(f"of {counts.finished:,}", "dim")
-    lines.append(words)
-    curve_rows = min(max((rows - 2 - len(counts.reasons)) // 2, 1), 6)
-    lines.append(_labelled_curve("draws", progress.draw_rates(), percent, DRAW, width, curve_rows))
-    lines.append(
-        _labelled_curve("plies", progress.history("games/length"), quantity, "blue", width, curve_rows)
-    )
-    room = rows - 2 - 2 * curve_rows
-    common = sorted(counts.reasons.items(), key=lambda item: -item[1])
-    for reason, count in [item for item in common if item[1]][:room]:
+    lines = [words]
+    if rows >= 4:
+        parts = [(counts.black_wins, BLACK), (counts.white_wins, WHITE), (counts.draws, DRAW)]
+        lines.insert(0, _stacked(parts, width))
+    plies = progress.history("games/length")
+    curves: list[tuple[str, list[float], Callable[[float], str], str]] = [("plies", plies, quantity, "blue")]
+    if rows >= 5:
+        curves.insert(0, ("draws", progress.draw_rates(), percent, DRAW))
+    common = sorted((item for item in counts.reasons.items() if item[1]), key=lambda item: -item[1])
+    curve_rows = max((rows - len(lines) - len(common)) // len(curves), 1)
+    lines += [_labelled_curve(*curve, width, curve_rows) for curve in curves]
+    room = rows - len(lines) - len(curves) * (curve_rows - 1)
+    for reason, count in common[: max(room, 0)]:
         share = counts.share(count)
         line = Text(f"{reason:<15} {percent(share):>5} ", no_wrap=True, overflow="crop")
         line.append(bar(share, max(width - 22, 0)), "blue")
@@ -265,21 +275,6 @@ def _phases(progress: Progress, width: int, rows: int) -> RenderableType:
         line = Text(f"{phase:<{names}}{percent(share):>5} ", no_wrap=True, overflow="crop")
         line.append(bar(share, max(width - names - 6, 0)), "cyan")
         lines.append(line)
-    return Group(*lines)
-
-
-def _evaluations(progress: Progress, width: int) -> RenderableType:
-    if not progress.evaluations:
-        return Text("none yet", "dim")
-    lines = []
-    for opponent, matches in progress.evaluations.items():
-        now = matches[-1]
-        line = Text(f"{opponent:<7}", no_wrap=True, overflow="crop")
-        line.append(f"{percent(now.score):>6}", "bold green")
-        line.append(f"  at move {now.step:,}", "dim")
-        before = f"before {percent(matches[-2].score)}; " if len(matches) > 1 else ""
-        details = f"{before}draws {percent(now.draws)}, {quantity(now.length)} plies"
-        lines += [line, Text(bar(now.score, width), "green"), Text(details, "dim", no_wrap=True)]
     return Group(*lines)
 
 

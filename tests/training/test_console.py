@@ -96,7 +96,8 @@ def test_the_picture_fits_the_terminal_also_after_a_resize(
         assert not child.terminal.cursor_shown
         check_picture(child.terminal, board=first[0] == 200)
         assert "102,400 of 409,600 moves" in child.terminal.text
-        assert "random   60 %  at move 81,920" in child.terminal.text
+        assert "─ strength at move 81,920 ─" in child.terminal.text
+        assert "Elo 300 (240 to 360)  before 200" in child.terminal.text
         child.resize(second)
         assert child.process.stdin is not None
         child.process.stdin.write(b"\n")
@@ -105,8 +106,8 @@ def test_the_picture_fits_the_terminal_also_after_a_resize(
         check_picture(child.terminal, board=second[0] == 200)
         assert child.terminal.text.startswith("Keisei 形勢")
         assert "204,800 of 409,600 moves" in child.terminal.text
-        assert "random   74 %  at move 204,800" in child.terminal.text
-        assert "before 70 %; draws 30 %, 135 plies" in child.terminal.text
+        assert "─ strength at move 204,800 ─" in child.terminal.text
+        assert "Elo 600 (540 to 660)  before 500" in child.terminal.text
         assert child.terminal.cursor_shown
         assert "printed by someone else" in child.output
 
@@ -138,9 +139,9 @@ def check_workers(terminal: Terminal, updates: int) -> None:
 
 def check_picture(terminal: Terminal, board: bool) -> None:
     text = terminal.text
-    for title in ("Keisei 形勢", "─ learning", "─ results of 20", "─ where the time goes", "─ evaluation"):
+    for title in ("Keisei 形勢", "─ learning", "─ games of 20", "─ where the time goes", "─ strength"):
         assert text.count(title) == 1, f"{title} in\n{text}"
-    for fact in ("entropy", "explained", "maximum length", "halfway there", "to go", FACTS.where):
+    for fact in ("entropy", "explained", "plies", "halfway there", "to go", FACTS.where):
         assert fact in text, text
     assert ("v玉" in text) == board
     assert text.rstrip().splitlines()[-1] == bottom(terminal.columns)
@@ -148,7 +149,7 @@ def check_picture(terminal: Terminal, board: bool) -> None:
 
 def bottom(columns: int) -> str:
     """The last row of a complete dashboard."""
-    return "╰" + "─" * (columns - 2) + "╯"
+    return f"╰─ {FACTS.how_to_stop} ".ljust(columns - 1, "─") + "╯"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The dashboard at many sizes: it fits, and drops what does not."""
 
 import io
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -11,10 +13,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.shogi import ShogiGame
-from keisei.training.dashboard import STATE_COLORS, PanelLayout, draw
+from keisei.training.dashboard import STATE_COLORS, draw
+from keisei.training.metrics import OPPONENTS
+from keisei.training.panel_layout import PanelLayout
 from keisei.training.parallel.worker_status import State
 from keisei.training.run_progress import Progress
 
+BOARDS = [str(ShogiGame())] * 8
 NOTICES = [f"notice {number}" for number in range(1, 6)]
 
 
@@ -29,9 +34,15 @@ def progress(updates: int, workers: int = 0) -> Progress:
     return told
 
 
-def shown(told: Progress, width: int, height: int, board: str | None = str(ShogiGame())) -> list[str]:
+def shown(
+    told: Progress,
+    width: int,
+    height: int,
+    boards: Sequence[str] = BOARDS,
+    notices: Sequence[str] = NOTICES,
+) -> list[str]:
     console = Console(width=width, height=height, file=io.StringIO(), record=True)
-    console.print(draw(told, board, NOTICES, width, height))
+    console.print(draw(told, boards, notices, width, height))
     return console.export_text().splitlines()
 
 
@@ -39,10 +50,10 @@ def drawn(
     width: int,
     height: int,
     updates: int = UPDATES,
-    board: str | None = str(ShogiGame()),
+    boards: Sequence[str] = BOARDS,
     workers: int = 0,
 ) -> list[str]:
-    return shown(progress(updates, workers), width, height, board)
+    return shown(progress(updates, workers), width, height, boards)
 
 
 @pytest.mark.parametrize("workers", [0, 2, 64])
@@ -63,7 +74,7 @@ def test_an_odd_size_is_no_crash(size: tuple[int, int], updates: int, workers: i
 
 def test_a_small_terminal_shows_everything_but_the_board() -> None:
     text = "\n".join(drawn(80, 24))
-    for part in ("learning", "results of 20 updates", "where the time goes", "evaluation", "notice 5"):
+    for part in ("learning", "games of 20 updates", "where the time goes", "strength", "notice 5"):
         assert part in text
     assert "notice 3" not in text
     assert "手数" not in text
@@ -91,29 +102,111 @@ def test_a_board_needs_117_columns_and_29_rows() -> None:
 
 
 def test_without_a_game_the_panels_take_the_room() -> None:
-    lines = drawn(120, 40, board=None)
-    assert "a game" not in "\n".join(lines)
+    lines = drawn(120, 40, boards=[])
+    assert "game 1" not in "\n".join(lines)
     assert {cell_len(line) for line in lines if line.startswith("│")} == {120}
 
 
 def test_full_hands_stay_inside_the_panel() -> None:
     game = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 b 2R2B4G4S4N4L18P 1")
-    lines = drawn(120, 40, board=str(game))
+    lines = drawn(120, 40, boards=[str(game)])
     assert {cell_len(line) for line in lines if line.startswith("│")} == {120}
     assert "歩十八" in "".join(lines)
 
 
 def test_before_the_first_update_figures_are_absent_not_wrong() -> None:
     text = "\n".join(drawn(120, 40, updates=0))
-    assert "none yet" in text
+    assert "no evaluation yet" in text
     assert "– to go" in text
     assert "nan" not in text
 
 
 def test_words_in_brackets_are_shown_as_they_are() -> None:
-    console = Console(width=80, height=24, file=io.StringIO(), record=True)
-    console.print(draw(progress(1), None, ["worker [red]3[/red] died"], 80, 24))
-    assert "worker [red]3[/red] died" in console.export_text()
+    text = "\n".join(shown(progress(1), 80, 24, notices=["worker [red]3[/red] died"]))
+    assert "worker [red]3[/red] died" in text
+
+
+def strength_lines(lines: list[str]) -> list[str]:
+    """The rows of the panel on the upper left, without its borders."""
+    begin = next(index for index, line in enumerate(lines) if line.startswith("╭─ strength"))
+    end = next(index for index in range(begin, len(lines)) if lines[index].startswith("╰"))
+    return [line[1:].split("│")[0].strip() for line in lines[begin + 1 : end]]
+
+
+def test_the_rating_is_first_and_every_opponent_is_shown_on_a_small_terminal() -> None:
+    lines = drawn(80, 24)
+    assert any(line.startswith("╭─ strength at move 204,800 ─") for line in lines)
+    rating, curve, *scores = strength_lines(lines)
+    assert rating == "Elo 600 (540 to 660)  before 500"
+    assert len(curve) == 36
+    assert (curve[0], curve[-1]) == ("▁", "█")
+    assert [line.split("%")[0].split() for line in scores] == [
+        ["random", "74"],
+        ["greedy", "32"],
+        ["alphabeta-1", "15"],
+        ["best", "55"],
+    ]
+
+
+def test_a_large_terminal_has_a_tall_curve_and_details() -> None:
+    lines = strength_lines(drawn(200, 50))
+    assert lines[1].startswith("600 ")
+    assert lines.index(next(line for line in lines if line.startswith("200 "))) > 10
+    assert lines[-1] == "before 55 %, draws 30 %, 135 plies"
+    assert strength_lines(drawn(120, 40))[-1] == lines[-1]
+
+
+def test_more_opponents_than_rows_share_rows() -> None:
+    told = progress(UPDATES)
+    told.update(STEPS * (UPDATES + 1), {f"evaluation/{name}_score": 0.5 for name in OPPONENTS})
+    text = "\n".join(strength_lines(shown(told, 80, 24)))
+    assert all(f"{name} 50 %" in text for name in OPPONENTS)
+
+
+def test_without_a_rating_there_are_scores_alone() -> None:
+    told = Progress(FACTS, lambda: 0.0)
+    told.update(STEPS, {"evaluation/greedy_score": 0.25})
+    assert strength_lines(shown(told, 80, 24))[0].startswith("greedy  25 % ██")
+
+
+def test_a_rating_without_bounds_is_a_gap() -> None:
+    told = Progress(FACTS, lambda: 0.0)
+    lost = {f"evaluation/rating{end}": -math.inf for end in ("", "_low")} | {"evaluation/rating_high": 9.0}
+    told.update(STEPS, {"evaluation/random_score": 0.0, **lost})
+    assert strength_lines(shown(told, 80, 24))[:2] == ["Elo unlimited (unlimited to 9)", ""]
+
+
+@pytest.mark.parametrize("width", [80, 100, 130])
+def test_a_long_notice_is_wrapped_and_not_cut(width: int) -> None:
+    words = [f"word{number}" for number in range(18)]
+    lines = shown(progress(1), width, 24, notices=["old", " ".join(words)])
+    begin = next(index for index, line in enumerate(lines) if line.startswith("╭─ notices"))
+    assert " ".join(" ".join(lines[begin + 1 : begin + 3]).replace("│", " ").split()).endswith(
+        " ".join(words)
+    )
+
+
+def test_a_notice_without_end_says_where_the_rest_is() -> None:
+    lines = shown(progress(1), 80, 24, notices=["word " * 100])
+    assert lines[-2].endswith("… (see train.log) │")
+    assert {cell_len(line) for line in shown(progress(1), 80, 24, notices=["将棋" * 100])[-4:]} == {80}
+
+
+def test_the_screen_says_that_ctrl_c_saves() -> None:
+    hint = "╰─ Ctrl-C saves; resume with: keisei train --resume runs/2026-05-01_120000 ─"
+    assert drawn(80, 24)[-1].startswith(hint)
+    assert drawn(200, 50)[-1].startswith(hint)
+    assert drawn(80, 18)[0].startswith("Keisei 形勢  Ctrl-C saves  runs/")
+
+
+def test_a_large_terminal_shows_more_games_and_uses_every_row() -> None:
+    lines = drawn(200, 50)
+    text = "\n".join(lines)
+    assert [f"game {number} ─" in text for number in range(1, 6)] == [True] * 4 + [False]
+    assert len(lines) == 49
+    few = "\n".join(drawn(200, 50, boards=BOARDS[:1]))
+    assert few.count("手数") == 1
+    assert [len(drawn(120, height)) for height in range(24, 60)] == list(range(23, 59))
 
 
 def worker_lines(lines: list[str]) -> list[str]:
@@ -133,7 +226,7 @@ def test_workers_have_a_row_each_also_on_a_small_terminal() -> None:
     text = "\n".join(lines)
     assert "╭─ workers 1/2, queue 1.5, lag 0.2 (max 1), discarded 384 ─" in text
     assert "╰─ weights v50, sync 4.2 ms, 346 kB, inference 64 %, env 21 %, sampling 12 % ─" in text
-    for part in ("learning", "results of 20 updates", "where the time goes", "evaluation", "notice 5"):
+    for part in ("learning", "games of 20 updates", "where the time goes", "strength", "notice 5"):
         assert part in text
     assert "collect" in text
 
@@ -195,7 +288,7 @@ def test_a_narrow_panel_leaves_out_the_last_figures() -> None:
 
 
 def test_a_wide_panel_has_no_endless_bars() -> None:
-    first, _ = worker_lines(drawn(200, 40, board=None, workers=2))
+    first, _ = worker_lines(drawn(200, 40, boards=[], workers=2))
     assert first == f"0 playing    {'█' * 28}▊  96 % 102k moves 875 games v49 0 restarts 412 MB"
 
 
