@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from keisei.cli.arguments import Lang
+from keisei.language import speaker_for
 from keisei.runs.find import LATEST, RUN, NothingFoundError, find
 from keisei.runs.run_directory import RunDirectoryError, is_running
 from keisei.usi.watch import Watcher, after_the_end
@@ -24,6 +26,7 @@ def watch(
         ),
     ] = None,
     speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Moves per second.")] = 2.0,
+    lang: Lang = None,
 ) -> None:
     """Watch the games of a running training: board, moves, the network's estimate and results.
 
@@ -34,11 +37,12 @@ def watch(
     It shows one game to its end, then the next. The training writes some of its games only while somebody
     watches, and learns the same. Ctrl-C ends.
     """
+    speaker = speaker_for(lang)
     path = _running() if run is None else _named(run)
     if not is_running(path):
-        print("\n".join(after_the_end(path)))
+        print("\n".join(after_the_end(path, speaker)))
         return
-    Watcher(path, speed, sys.stdout).watch()
+    Watcher(path, speed, sys.stdout, speaker).watch()
 
 
 def _named(text: str) -> Path:

@@ -107,6 +107,18 @@ save                        ここまでの棋譜を新しいファイルに保�
 quit                        終了\
 """,
     ),
+    # The games of a training.
+    "watch.start": (
+        "watching {run}; games appear after its next update, Ctrl-C ends",
+        "{run} を観戦します。次の更新のあとに対局を表示します。Ctrl-C で終了します",
+    ),
+    "watch.training": ("{run}, {step} moves of training", "{run}、学習 {step} 手"),
+    "watch.move": ("game {number}, move {move}", "第{number}局 {move}手目"),
+    "watch.estimate": (", network: ☗ {black} % ☖ {white} %", "  期待勝率 ☗ {black} % ☖ {white} %"),
+    "watch.end": ("game {number}: {outcome}, {moves} moves", "第{number}局: まで{moves}手で{outcome}"),
+    "watch.not training": ("{run} is not training", "{run} は学習中ではありません"),
+    "watch.kept": ("the last of {games} games kept", "保存した{games}局の最後の対局"),
+    "watch.evaluated": ("a game of its evaluations", "評価対局の一局"),
     # Values.
     "win rate": ("win rate {percent}", "勝率 {percent}"),
     "mate": ("mate in {plies}", "{plies}手詰"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keisei.runs import durable
+from keisei.shogi import Outcome
 
 FILE, WATCHING = "live_games.json", "watching"
 MOST_MOVES = 150  # of a game in the file; four games of this length take about 6 KB
@@ -24,7 +25,7 @@ class LiveGame:
 
     before: the number of moves before these. sfen: the position after them. moves: in USI. black_percent: of
     the position before each move, the network's estimate of Black's score in percent; None where it is
-    unknown, as for random moves. outcome: such as "black wins by checkmate"; None if the game is in progress.
+    unknown, as for random moves. outcome: None if the game is in progress.
     """
 
     number: int
@@ -32,7 +33,7 @@ class LiveGame:
     sfen: str
     moves: tuple[str, ...]
     black_percent: tuple[int | None, ...]
-    outcome: str | None
+    outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,10 @@ def is_watched(run: Path) -> bool:
 
 def write_live_games(run: Path, live: LiveGames) -> None:
     """Replace the file."""
-    games = [{**asdict(game), "moves": " ".join(game.moves)} for game in live.games]
+    games = [
+        {**asdict(game), "moves": " ".join(game.moves), "outcome": _facts(game.outcome)}
+        for game in live.games
+    ]
     text = json.dumps({"step": live.step, "games": games}, separators=(",", ":"))
     durable.write_whole(run / FILE, text.encode())
 
@@ -82,10 +86,15 @@ def read_live_games(run: Path) -> LiveGames | None:
         return None
 
 
+def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
+    """Return a result for the file: winner is 0 for Black, 1 for White and null for a draw."""
+    return None if outcome is None else {"winner": outcome.winner, "reason": str(outcome.reason)}
+
+
 def _game(data: dict[str, Any]) -> LiveGame:
     moves, percents = tuple(data["moves"].split()), tuple(data["black_percent"])
     known = [percent for percent in percents if percent is not None]
     if len(moves) != len(percents) or not all(isinstance(percent, int) for percent in known):
         raise ValueError(f"{len(percents)} estimates of {len(moves)} moves")
-    outcome = None if data["outcome"] is None else str(data["outcome"])
+    outcome = None if data["outcome"] is None else Outcome.from_native(**data["outcome"])
     return LiveGame(int(data["number"]), int(data["before"]), str(data["sfen"]), moves, percents, outcome)

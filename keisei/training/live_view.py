@@ -20,7 +20,7 @@ from keisei.runs.live_games import (
     remove_live_games,
     write_live_games,
 )
-from keisei.shogi import ShogiGame
+from keisei.shogi import Outcome, ShogiGame
 from keisei.shogi.encoding import turns
 from keisei.shogi.vector import FinishedGame, VectorGames
 from keisei.training.game_streams import GameStreams
@@ -126,11 +126,11 @@ def _black_percent(segment: Segment, stream: int) -> npt.NDArray[np.int64]:
 
 def _ended_game(game: FinishedGame, percents: list[int]) -> LiveGame:
     moves = list(map(str, game.moves))
-    return _live_game(game.number, game.start_sfen, moves, percents, str(game.outcome))
+    return _live_game(game.number, game.start_sfen, moves, percents, game.outcome)
 
 
 def _live_game(
-    number: int, start_sfen: str, moves: list[str], percents: list[int], outcome: str | None
+    number: int, start_sfen: str, moves: list[str], percents: list[int], outcome: Outcome | None
 ) -> LiveGame:
     """Return the last moves of a game; percents: of the last ones, as far as they are known."""
     before = max(0, len(moves) - MOST_MOVES)

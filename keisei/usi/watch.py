@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from keisei.language import ENGLISH, Speaker
 from keisei.runs.find import has_checkpoint
 from keisei.runs.kept_games import kept_games
 from keisei.runs.live_games import LiveGame, keep_watching, read_live_games, stop_watching
 from keisei.runs.run_directory import is_running
-from keisei.shogi import ShogiGame
+from keisei.shogi import Move, Outcome, ShogiGame
 from keisei.usi.board_text import board_text, wants_colors
 
 _TOUCH_SECONDS, _LOOK_SECONDS = 2.0, 0.2
@@ -39,7 +40,7 @@ class Followed:
         return self._live.number
 
     @property
-    def outcome(self) -> str | None:
+    def outcome(self) -> Outcome | None:
         """The result, once the game has ended."""
         return self._live.outcome
 
@@ -54,14 +55,16 @@ class Followed:
             percents = (*live.black_percent[:gap], *newer.black_percent)
             self._live = replace(live, moves=moves, black_percent=percents, outcome=newer.outcome)
 
-    def next_move(self) -> str | None:
-        """Make the next move and return it; None if no further one is known."""
+    def next_move(self, speaker: Speaker = ENGLISH) -> str | None:
+        """Make the next move and return it in words; None if no further one is known."""
         at = self.shown - self._live.before
         if at == len(self._live.moves):
             return None
-        self.game.push(self._live.moves[at])
+        move = Move.from_usi(self._live.moves[at])
+        text = speaker.move(self.game, move)
+        self.game.push(move)
         self.shown += 1
-        return self._live.moves[at]
+        return text
 
     def black_percent(self) -> int | None:
         """Return the network's estimate of this position, or else of the one before; None if unknown."""
@@ -71,10 +74,10 @@ class Followed:
 
 
 class Watcher:
-    """Shows the games of a run; speed: moves per second."""
+    """Shows the games of a run; speed: moves per second. speaker: in which language."""
 
-    def __init__(self, run: Path, speed: float, out: TextIO) -> None:
-        self._run, self._seconds, self._out = run, 1 / speed, out
+    def __init__(self, run: Path, speed: float, out: TextIO, speaker: Speaker = ENGLISH) -> None:
+        self._run, self._seconds, self._out, self._speaker = run, 1 / speed, out, speaker
         self._colors, self._screen = wants_colors(out), out.isatty()
         self._step, self._touched_at = 0, 0.0
         self._latest: tuple[LiveGame, ...] = ()
@@ -83,12 +86,12 @@ class Watcher:
     def watch(self) -> None:
         """Show games until the training has ended."""
         try:
-            self._say(f"watching {self._run}; games appear after its next update, Ctrl-C ends")
+            self._say(self._speaker("watch.start", run=self._run))
             while (followed := self._next_game()) is not None:
                 self._show(followed)
         finally:
             stop_watching(self._run)
-        self._say("\n".join(after_the_end(self._run)))
+        self._say("\n".join(after_the_end(self._run, self._speaker)))
 
     def _next_game(self) -> Followed | None:
         """Wait for a game not seen yet, that with the most moves; None if the training has ended."""
@@ -112,11 +115,13 @@ class Watcher:
             for newer in self._latest:
                 if newer.number == followed.number:
                     followed.take(newer)
-            if (move := followed.next_move()) is not None:
+            if (move := followed.next_move(self._speaker)) is not None:
                 self._draw(followed, move)
                 time.sleep(self._seconds)
             elif followed.outcome is not None:
-                self._say(f"game {followed.number}: {followed.outcome}, {followed.shown} moves")
+                outcome = self._speaker.outcome(followed.outcome)
+                facts = {"number": followed.number, "outcome": outcome, "moves": followed.shown}
+                self._say(self._speaker("watch.end", **facts))
                 time.sleep(_PAUSE_MOVES * self._seconds)
                 return
             elif not running:
@@ -133,26 +138,31 @@ class Watcher:
 
     def _draw(self, followed: Followed, move: str) -> None:
         percent = followed.black_percent()
-        estimate = "" if percent is None else f", network: ☗ {percent} % ☖ {100 - percent} %"
-        head = f"game {followed.number}, move {followed.shown}"
+        say, estimate = self._speaker, ""
+        if percent is not None:
+            estimate = say("watch.estimate", black=percent, white=100 - percent)
+        head = say("watch.move", number=followed.number, move=followed.shown)
         if not self._screen:
             self._say(f"{head}: {move}{estimate}")
             return
-        board = board_text(followed.game, colors=self._colors)
-        self._say(f"{_CLEAR}{self._run}, {self._step:,} moves of training\n{head}{estimate}\n\n{board}")
+        board = board_text(followed.game, colors=self._colors, speaker=say)
+        top = say("watch.training", run=self._run, step=f"{self._step:,}")
+        self._say(f"{_CLEAR}{top}\n{head}{estimate}\n\n{board}")
 
     def _say(self, text: str) -> None:
         print(text, file=self._out, flush=True)
 
 
-def after_the_end(run: Path) -> Sequence[str]:
+def after_the_end(run: Path, speaker: Speaker = ENGLISH) -> Sequence[str]:
     """Return that a run is not training, and the commands that show its games."""
     where = shlex.quote(str(run))
-    lines = [f"{run} is not training"]
+    lines = [speaker("watch.not training", run=run)]
     if kept := kept_games(run / "games"):
-        lines.append(f"  keisei show {shlex.quote(str(kept[-1]))}  # the last of {len(kept)} games kept")
+        what = speaker("watch.kept", games=len(kept))
+        lines.append(f"  keisei show {shlex.quote(str(kept[-1]))}  # {what}")
     if matches := sorted((run / "evaluation" / "games").glob("*.csa")):
-        lines.append(f"  keisei show {shlex.quote(str(matches[-1]))} --game 1  # a game of its evaluations")
+        what = speaker("watch.evaluated")
+        lines.append(f"  keisei show {shlex.quote(str(matches[-1]))} --game 1  # {what}")
     if has_checkpoint(run):
         lines += [f"  keisei play {where}", f"  keisei train --resume {where}"]
     return lines

@@ -60,7 +60,7 @@ def test_a_watcher_sees_games_that_were_played_and_the_training_is_the_same(
     assert len(seen.games) == 4 * len(seen.updates)
     assert len(ended) > 3
     for number, game in ended.items():
-        assert game.outcome == str(results[number].outcome)
+        assert game.outcome == results[number].outcome
         assert game.before + len(game.moves) == results[number].length
     for game in seen.games:
         played = ShogiGame(game.sfen, max_moves=None, declaration="off")

@@ -42,20 +42,24 @@ def test_games_are_watched_until_the_training_is_killed(tmp_path: Path) -> None:
         assert any("network" in line for line in seen)
         assert not (tmp_path / "runs" / "first" / "watching").exists()
 
-        command = [KEISEI, "watch", "first", "--speed", "1000"]
+        command = [KEISEI, "watch", "first", "--speed", "1000", "--lang", "ja"]
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as watcher:
             output = lines_of(watcher)
-            next(output)
-            next(output)  # a move
+            assert next(output).startswith("runs/first を観戦します")
+            move = r"第\d+局 \d+手目: [▲△]\S+(  期待勝率 ☗ \d+ % ☖ \d+ %)?"
+            assert re.fullmatch(move, next(output))
             process.kill()
             rest = list(output)
             assert watcher.wait(60) == 0
-    assert "runs/first is not training" in rest
+    assert "runs/first は学習中ではありません" in rest
     assert rest[-1] == "  keisei train --resume runs/first"
 
     done = keisei("watch", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "runs/first is not training"
+    assert keisei("watch", "--lang", "ja", cwd=tmp_path).stdout.startswith(
+        "runs/first は学習中ではありません\n"
+    )
 
 
 @pytest.mark.parametrize(
