@@ -111,7 +111,7 @@ def test_a_change_that_keeps_tests_from_starting_is_noticed(tmp_path: Path) -> N
     ("arguments", "message"),
     [
         (["keisei/core/nothing.py", "--tests", "tests"], "expected Python files of this tree"),
-        (["keisei/core/__init__.py", "--tests", "tests"], "nothing to change in these files"),
+        (["keisei/usi/__init__.py", "--tests", "tests"], "nothing to change in these files"),
         (["keisei/core/schedules.py", "--tests", "tests/nothing.py"], "ERROR: file or directory not found"),
     ],
 )
