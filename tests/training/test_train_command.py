@@ -107,7 +107,8 @@ def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     end = done.stdout.partition("\ntrained on 2,048 moves of ")[2].splitlines()
     assert re.fullmatch(
-        r"\d+ games, in runs/a run: all moves are played; the best evaluation was at [\d,]+ \(.*@best\)",
+        r"\d+ games, in runs/a run: all moves are played, after \d+:\d\d; "
+        r"the best evaluation was at [\d,]+ \(.*@best\)",
         end[0],
     )
     assert re.fullmatch(
@@ -116,8 +117,9 @@ def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None
     )
     commands = [shlex.split(line, comments=True)[1:] for line in end[2:]]
     assert [command[0] for command in commands] == ["play", "evaluate", "plot", "train"]
-    plotted = keisei(*commands[2], cwd=tmp_path)
-    assert plotted.returncode == 0, plotted.stderr
+    for run in (commands[2][1], "a run", "latest", "a run@best"):
+        plotted = keisei("plot", run, cwd=tmp_path)
+        assert (plotted.returncode, plotted.stdout.splitlines()[0]) == (0, "runs/a run/plots/curves.png")
 
     finished = keisei("train", "--resume", "runs/a run", cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
