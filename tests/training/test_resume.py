@@ -99,10 +99,10 @@ def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
         if process.exitcode is None:
             process.kill()
             process.join(10)
-            assert process.exitcode == -signal.SIGKILL
-            kills += 1
-            continue
-        assert process.exitcode == 0
+            if process.exitcode == -signal.SIGKILL:
+                kills += 1
+                continue
+        assert process.exitcode == 0  # it may also have ended just before it was killed
         assert metrics(the_run(folder)) == metrics(finished)
         assert_same(last(the_run(folder)), last(finished))
         if kills == KILLS:
