@@ -4,12 +4,13 @@ Places are fixed in number and in the checkpoint; hands come and go. A segment i
 games and number of steps, so it does not matter whose hands play it, or how often: the first one counts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from keisei.config.schema import AppConfig
-from keisei.core.exchange import Exchange
 from keisei.core.numerics import Numerics
 from keisei.core.segment import SegmentShape
 from keisei.training.parallel.communication import ChannelStatus
@@ -18,6 +19,9 @@ from keisei.training.parallel.parallel_statistics import ParallelStatistics
 from keisei.training.parallel.places import Places
 from keisei.training.parallel.supervised_worker import Supervision
 from keisei.training.parallel.worker_status import WorkerStatus
+
+if TYPE_CHECKING:
+    from keisei.core.exchange import Exchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)

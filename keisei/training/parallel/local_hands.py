@@ -1,10 +1,11 @@
 """LocalHands: the worker processes of this machine, each of which plays the place of its own number."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keisei.core.device import cores
-from keisei.core.exchange import Exchange
 from keisei.training.parallel.communication import ChannelStatus, WorkerCommunicator
 from keisei.training.parallel.hands import Job
 from keisei.training.parallel.segment_orders import SegmentOrders
@@ -13,6 +14,9 @@ from keisei.training.parallel.step_memory import StepMemory
 from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_shares import ShareTasks, WorkerShares
 from keisei.training.parallel.worker_status import WorkerStatus
+
+if TYPE_CHECKING:
+    from keisei.core.exchange import Exchange
 
 
 class LocalHands:

@@ -5,18 +5,22 @@ a message and answers when its gradients are in shared memory; one that dies or 
 the learner, which computes the same gradients: no fault of a worker changes a bit or stops a step for long.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from keisei.core.exchange import Learner
 from keisei.core.gradient_step import Floats, GradientStep
 from keisei.training.parallel.communication import WorkerCommunicator, read_learned
 from keisei.training.parallel.step_memory import LearnTask, StepMemory
 from keisei.training.parallel.wire import DamagedError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from keisei.core.exchange import Learner
 
 # A worker, which has one thread, is late when the learner has waited for it so many times as long as the
 # learner's own share would take on one thread, at least so many seconds. A busy machine makes workers late
@@ -94,6 +98,8 @@ class WorkerShares:
 
     def total(self, learner: Learner, step: GradientStep) -> Tensor:
         """Return the sum of all shares."""
+        import torch  # only here: whoever supervises players alone does without
+
         tasks, learners = self.tasks, self.tasks.learners
         with learner.clock("exchange"):
             asked = tasks.ask(learner.flat_weights(), step, self.workers())
