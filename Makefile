@@ -106,6 +106,9 @@ $(BUILT): $(SOURCES)
 chaos: $(BUILT)  ## two minutes of training while worker processes hang and are killed
 	$(VENV)/bin/pytest -m slow tests/training/test_parallel_chaos.py
 
+cluster-faults: $(BUILT)  ## minutes of training on a Ray cluster on this machine while parts of it are killed
+	$(VENV)/bin/pytest -m slow tests/training/cluster
+
 # Another program as referee. It is under the GPL, so it has its own environment and is never imported.
 REFEREE := $(CURDIR)/build/referee
 referee: $(BUILT)  ## games refereed by cshogi, and against gpsusi; needs fairy-stockfish and gpsshogi

@@ -47,6 +47,8 @@ MAY_IMPORT = {
     },
     # Workers play; they know nothing of the trainer, the loop, files and console.
     "keisei.training.parallel": {"keisei.shogi", "keisei.config", "keisei.core"},
+    # Hands of a Ray cluster, for whoever has workers.
+    "keisei.training.cluster": {"keisei.config", "keisei.core", "keisei.training.parallel"},
     "keisei.training": {
         "keisei.shogi",
         "keisei.config",
@@ -57,6 +59,7 @@ MAY_IMPORT = {
         "keisei.evaluation.matches",
         "keisei.evaluation.ratings",
         "keisei.training.parallel",
+        "keisei.training.cluster",
     },
     "keisei.profiling": {
         "keisei.config",
@@ -80,6 +83,7 @@ MAY_IMPORT = {
         "keisei.evaluation.matches",
         "keisei.evaluation.ratings",
         "keisei.training",
+        "keisei.training.cluster",
         "keisei.profiling",
         "keisei.usi",
         "keisei.analysis",
@@ -188,6 +192,8 @@ def test_every_room_of_the_table_exists() -> None:
         ("keisei.cli.playing, keisei.cli.player_opponent", {"torch"}),
         ("keisei.evaluation, keisei.evaluation.players.player_specs, keisei.runs.load", {"torch"}),
         ("keisei.training.parallel.self_play_worker", {"torch"}),
+        ("keisei.training.cluster.site, keisei.training.cluster.foreman", {"torch", "ray"}),
+        ("keisei.training.collector, keisei.training.cluster.cluster_hands", {"ray"}),
         # Play needs no learner.
         ("keisei.training.parallel.self_play_worker", {"keisei.core.ppo_agent"}),
         ("keisei.runs.load, keisei.usi.thinking", {"keisei.core.ppo_agent"}),

@@ -31,6 +31,10 @@ COMMANDS = {
         "training",
         "Report what this machine offers for training, and measure which numeric formats are fast here.",
     ),
+    "cluster": (
+        "cluster",
+        "Show what a Ray cluster offers for training: nodes, cores, versions, token, and who plays there.",
+    ),
     "profile": (
         "profiling",
         "Show where the time of a training goes: phases, functions, stacks and memory of every process.",
@@ -77,7 +81,7 @@ COMMANDS = {
 }
 # How --help groups them, by their modules.
 GROUPS = {
-    **dict.fromkeys(("training", "plotting", "settings", "profiling"), "Train"),
+    **dict.fromkeys(("training", "plotting", "settings", "cluster", "profiling"), "Train"),
     **dict.fromkeys(("playing", "analysis", "watching"), "Play"),
     "matches": "Measure",
     **dict.fromkeys(("records", "exporting"), "Convert and check"),

@@ -151,7 +151,10 @@ class ParallelConfig(Room):
     enabled: bool | Literal["auto"] = Field(
         "auto", description="collect in worker processes; auto: on a CPU with two or more cores"
     )
-    num_workers: Count | Literal["auto"] = Field("auto", description="processes; auto is one per core")
+    num_workers: Count | Literal["auto"] = Field(
+        "auto",
+        description="processes; auto is one per core. With a cluster: sets of games, whoever plays them",
+    )
     episodes_per_worker: int = Field(32, ge=1, le=100_000, description="games each worker plays side by side")
     max_policy_lag: int = Field(
         0,
@@ -179,6 +182,16 @@ class ParallelConfig(Room):
     )
     use_shared_memory: bool = Field(True, description="send experience through shared memory, not the pipe")
     compression_enabled: bool = Field(False, description="send weights in half precision")
+    cluster: Annotated[str, Like("auto, 10.0.0.1:6379")] | None = Field(
+        None,
+        pattern=r"^(auto|[^\s:/]+:\d{1,5})$",
+        description="host:port of a Ray cluster whose nodes play; auto: the one that this machine is in",
+    )
+    insecure: bool = Field(False, description="use a cluster that asks nobody for a token")
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        if self.cluster is not None and self.enabled is False:
+            yield Contradiction(("cluster", "enabled"), f"cluster {self.cluster} needs enabled true or auto")
 
 
 class RanksConfig(Room):
@@ -274,6 +287,8 @@ class TrainingConfig(Room):
         for name in ("target_kl", "value_clip"):
             if self.algorithm == "search" and getattr(self, name) is not None:
                 yield Contradiction((name, "algorithm"), f"{name} is for algorithm ppo, not for search")
+        if self.parallel.cluster is not None and self.ranks.world_size > 1:
+            yield Contradiction(("ranks",), "ranks have workers of their own, expected no parallel.cluster")
 
 
 class EvaluationConfig(Room):

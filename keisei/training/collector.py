@@ -4,6 +4,7 @@ Both share the playing code, and the loop does not know which one it uses; `make
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from keisei.config.schema import AppConfig
@@ -11,6 +12,7 @@ from keisei.core.device import cores
 from keisei.core.exchange import Exchange
 from keisei.core.learning_agent import LearningAgent
 from keisei.core.self_play import Played, SavedGames, SelfPlay
+from keisei.training.cluster.cluster_hands import cluster_hands
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import begin_games, number_of_workers, resolved
 from keisei.training.parallel.worker_status import WorkerStatus
@@ -133,15 +135,19 @@ def make_collector(
     *,
     notice: Callable[[str], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
+    folder: Path | None = None,
 ) -> Collector:
     """Return the collector for a config, with saved games (see games_fit) or new ones.
 
-    notice: gets one-line messages for the user. log: gets the workers' tracebacks.
+    notice: gets one-line messages for the user. log: gets the workers' tracebacks. folder: for the log of a
+    cluster.
     """
     config = resolved(config, agent.device)
     saved = new_games(config) if saved_games is None else saved_games
-    if config.training.parallel.enabled:
-        return ParallelManager(config, agent, games=saved, notice=notice, log=log)
+    parallel = config.training.parallel
+    if parallel.enabled:
+        hire = None if parallel.cluster is None else cluster_hands(parallel, folder)
+        return ParallelManager(config, agent, games=saved, notice=notice, log=log, hire=hire)
     # A search walks a tree for each game; a move alone takes less time than to wake a thread.
     threads = (config.run.threads or cores()) if config.training.algorithm == "search" else 1
     return SerialCollector(SelfPlay.restore(saved[0], config.env, threads=threads), agent)

@@ -58,7 +58,8 @@ def memory_needs(config: AppConfig, device: str) -> dict[str, int]:
     training, model = config.training, config.model
     by = "native" if _is_native(config) else "torch"
     weights, games = _weights(config), _games(config)
-    workers = number_of_workers(config) if training.parallel.enabled else 0
+    local = training.parallel.enabled and not training.parallel.cluster
+    workers = number_of_workers(config) if local else 0
     searching = training.algorithm == "search"
     of_game = _GAME_BYTES + (_NODE_BYTES * (training.search.simulations + 1) if searching else 0)
     if by == "torch":
@@ -107,7 +108,7 @@ def _games(config: AppConfig) -> int:
 def _too_many_processes(config: AppConfig) -> Iterator[str]:
     training, most = config.training, PROCESSES_PER_CORE * cores()
     asked = {"training.learners": training.learners}
-    if training.parallel.enabled:
+    if training.parallel.enabled and not training.parallel.cluster:
         asked["training.parallel.num_workers"] = training.parallel.num_workers
     for name, given in asked.items():
         if given != "auto" and given > most:

@@ -77,6 +77,7 @@ _DISCARDED_TEXTS = {
     "damaged": "their segment's header or checksum was wrong",
     "stale": "they were played with weights older than max_policy_lag",
     "reset": "the games were reset",
+    "twice": "two nodes of a cluster played them, and the other one was first",
 }
 
 _PARALLEL_TEXTS = {
@@ -104,6 +105,10 @@ _PARALLEL_TEXTS = {
     "seconds_sampling": "Seconds all workers together spent choosing moves in this update.",
     "seconds_transport": "CPU seconds all workers together spent on weights, messages and segments.",
     "seconds_learning": "Seconds all workers together spent on their shares of this update's minibatches.",
+    "nodes": "Nodes of a cluster that play, at the end of this update.",
+    "node_workers": "Worker processes on those nodes.",
+    "nodes_behind": "Nodes that do not have the newest weights yet.",
+    "broadcast_milliseconds": "Time from a publication of weights until the last node to get them told so.",
     "shares_taken_over": "Shares of dead or late workers that the learner computed, since the process began.",
 }
 

@@ -37,6 +37,7 @@ from keisei.runs.checkpoint import (
 from keisei.runs.find import LATEST, Found, checkpoint_of, find_run
 from keisei.runs.run_directory import NEEDED_BYTES, RunDirectory, RunDirectoryError
 from keisei.shogi import NotationError
+from keisei.training.cluster.access import check_access
 from keisei.training.collector import Collector, games_fit, make_collector, new_games
 from keisei.training.console import make_console
 from keisei.training.game_recorder import GameRecorder
@@ -282,6 +283,9 @@ def _check_extras(config: AppConfig) -> None:
     wanted = [name for name in config.run.loggers if name in WANDB_MODES]
     if wanted and importlib.util.find_spec("wandb") is None:
         raise ConfigError(f"run.loggers: {wanted[0]} is not installed: {install_command('wandb')}")
+    parallel = config.training.parallel
+    if parallel.cluster is not None and parallel.enabled:
+        check_access(parallel.cluster, insecure=parallel.insecure)
 
 
 def _train(
@@ -324,7 +328,9 @@ def _train(
             listeners.add(listener)
         for notice in notices:
             listeners.notice(notice)
-        collector = _collector(trainer, saved, ranks, notice=listeners.notice, log=log.notice)
+        collector = _collector(
+            trainer, saved, ranks, notice=listeners.notice, log=log.notice, folder=directory.path
+        )
         loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
         code, end = _outcome(loop, directory, log, began)
     _write(log, end)
@@ -356,18 +362,21 @@ def _collector(
     *,
     notice: Callable[[str], None],
     log: Callable[[str], None],
+    folder: Path | None = None,
 ) -> Collector:
     """Return what plays the games of this rank; with several ranks, what gathers those of all."""
     config, each = trainer.config, len(saved) // ranks.world_size
     own = saved[ranks.rank * each : (ranks.rank + 1) * each]
     if ranks.world_size == 1:
-        return make_collector(config, trainer.agent, own, notice=notice, log=log)
+        return make_collector(config, trainer.agent, own, notice=notice, log=log, folder=folder)
     # Each collects its part of an epoch.
     steps = -(-config.training.steps_per_epoch // ranks.world_size)
     training = config.training.model_copy(update={"steps_per_epoch": steps})
     config = config.model_copy(update={"training": training})
     return RanksCollector(
-        make_collector(config, trainer.agent, own, notice=notice, log=log), trainer.agent, ranks
+        make_collector(config, trainer.agent, own, notice=notice, log=log, folder=folder),
+        trainer.agent,
+        ranks,
     )
 
 

@@ -27,6 +27,11 @@ FACTS = RunFacts(
     seed=7,
 )
 
+# Only with a cluster.
+CLUSTER_METRICS = [
+    f"parallel/{name}" for name in ("nodes", "node_workers", "nodes_behind", "broadcast_milliseconds")
+]
+
 
 def fake_metrics(update: int) -> Mapping[str, float]:
     """The metrics of an update, counted from 1; every tenth has an evaluation."""
@@ -126,7 +131,15 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
     metrics["time/collect"] = sum(metrics.pop(name) for name in playing)
     metrics["time/synchronize"] = 0.03
     metrics |= {"time/exchange": 0.0, "time/wait": 0.0}
-    discarded = {"died": 256.0, "hung": 0.0, "failed": 0.0, "damaged": 0.0, "stale": 128.0, "reset": 0.0}
+    discarded = {
+        "died": 256.0,
+        "hung": 0.0,
+        "failed": 0.0,
+        "damaged": 0.0,
+        "stale": 128.0,
+        "reset": 0.0,
+        "twice": 0.0,
+    }
     trained, in_flight = float(STEPS * update), 512.0
     return metrics | {
         "parallel/active_workers": float(sum(status.state == "playing" for status in workers)),
@@ -152,5 +165,6 @@ def fake_parallel_metrics(update: int, workers: Sequence[WorkerStatus]) -> Mappi
         "parallel/seconds_transport": 0.03,
         "parallel/seconds_learning": 0.0,
         "parallel/shares_taken_over": 0.0,
+        **dict.fromkeys(CLUSTER_METRICS, 0.0),
         **worker_metrics(workers),
     }

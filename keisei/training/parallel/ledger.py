@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # died: the process died. hung: the process was killed after giving no sign of life. failed: an exception.
 # damaged: wrong header or checksum. stale: played with weights older than allowed. reset: from games
-# abandoned by reset().
-REASONS = ("died", "hung", "failed", "damaged", "stale", "reset")
+# abandoned by reset(). twice: played by two hands, and the other one was first.
+REASONS = ("died", "hung", "failed", "damaged", "stale", "reset", "twice")
 # interrupted: collected, but the learner was stopped before training on them. shutdown: in flight when the
 # workers were stopped.
 REASONS_AT_THE_END = ("interrupted", "shutdown")
@@ -97,6 +97,11 @@ class Ledger:
         lost = self._in_the_making(count)
         count.discarded += lost
         self._discarded[reason] += lost
+
+    def dropped(self, worker: int, steps: int, reason: str) -> None:
+        """Record moves of a process that never become a segment, as it says itself."""
+        self._running[worker].discarded += steps
+        self._discarded[reason] += steps
 
     def end(self, worker: int, reason: str) -> None:
         """Record that a process has ended, along with its unfinished segment."""

@@ -20,17 +20,21 @@ _SHORTEST_SEGMENT = 16  # moves per game; `auto` adds no worker that would go be
 def number_of_workers(config: AppConfig, ranks: int = 1) -> int:
     """Return the number of workers for a config; `auto` is one per core, fewer if segments get too short.
 
-    ranks: how many share an epoch, each with as many workers.
+    With a cluster, workers are sets of games that any node may play, and `auto` is as many as segments can be
+    that are not too short: it must not depend on the nodes that are there. ranks: how many share an epoch,
+    each with as many workers.
     """
     training = config.training
     if training.parallel.num_workers != "auto":
         return training.parallel.num_workers
     longest = training.steps_per_epoch // (ranks * training.parallel.episodes_per_worker * _SHORTEST_SEGMENT)
-    return max(1, min(cores(), longest))
+    return max(1, longest if training.parallel.cluster else min(cores(), longest))
 
 
 def why_workers_cannot_learn(config: AppConfig, device: str) -> str:
     """Return why the learner computes all shares itself, "" if workers can help; device: the learner's."""
+    if config.training.parallel.cluster:
+        return "the workers are on other machines"
     if device != CPU:
         return f"it computes on {device}"
     if config.training.parallel.max_policy_lag:
@@ -60,7 +64,9 @@ def resolved(config: AppConfig, device: torch.device, ranks: int = 1) -> AppConf
     """
     parallel = config.training.parallel
     decided: dict[str, Any] = {
-        "enabled": device.type == "cpu" and cores() > 1 if parallel.enabled == "auto" else parallel.enabled
+        "enabled": bool(parallel.cluster) or (device.type == "cpu" and cores() > 1)
+        if parallel.enabled == "auto"
+        else parallel.enabled
     }
     learners = 1 if config.training.learners == "auto" else config.training.learners
     if decided["enabled"]:
