@@ -1,0 +1,117 @@
+"""What a Ray cluster costs: python scripts/benchmark_cluster.py [--rounds 9] [--workers 2] [--moves 64].
+
+The same collection by local workers and by one node of a cluster on this machine, by turns, so that other
+load hits both. Printed are medians of the ratios: speed, time of a turn, CPU time of all processes.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from small_cluster import SmallCluster, descendants
+
+from keisei.config.files import load_config
+from keisei.config.schema import AppConfig
+from keisei.core.agents import agent_of
+from keisei.core.device import keep_freed_memory
+from keisei.training.cluster.cluster_hands import cluster_hands
+from keisei.training.parallel.parallel_manager import ParallelManager
+
+GAMES = 32  # per worker
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def config_of(workers: int, moves: int, algorithm: str, cluster: str | None) -> AppConfig:
+    """Return the default network, with one place for each worker."""
+    changes = [f"training.parallel.num_workers={workers}", f"training.parallel.episodes_per_worker={GAMES}"]
+    changes += [f"training.steps_per_epoch={workers * GAMES * moves}", "training.parallel.enabled=true"]
+    changes += ["training.learners=1", *([] if cluster is None else [f"training.parallel.cluster={cluster}"])]
+    return load_config("ppo" if algorithm == "ppo" else "default", changes)
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Return the CPU time that processes have used so far."""
+    total = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total += sum(map(int, fields.rsplit(")", 1)[1].split()[11:13]))
+    return total / _TICK
+
+
+class Side:
+    """One of the two collectors; others: processes that work for it, besides this one."""
+
+    def __init__(self, config: AppConfig, *, far: bool) -> None:
+        self.agent = agent_of(config)
+        hire = cluster_hands(config.training.parallel) if far else None
+        before = set(descendants(os.getpid()))
+        self.manager = ParallelManager(config, self.agent, hire=hire, notice=lambda _: None)
+        self.manager.start_workers()
+        self.others = sorted(set(descendants(os.getpid())) - before)
+        self.moves = config.training.steps_per_epoch
+
+    def turn(self) -> tuple[float, float]:
+        """Publish weights and collect; return wall and CPU seconds."""
+        began, cpu = time.perf_counter(), time.process_time() + cpu_seconds(self.others)
+        self.agent.version += 1
+        self.manager.synchronize_models()
+        self.manager.collect_experiences(self.moves)
+        wall = time.perf_counter() - began
+        return wall, time.process_time() + cpu_seconds(self.others) - cpu
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of measurements")
+    parser.add_argument("--turns", type=int, default=5, help="updates' worth of moves in each measurement")
+    parser.add_argument("--workers", type=int, default=2, help="local workers, and cores of the node")
+    parser.add_argument("--moves", type=int, default=64, help="of each of 32 games in a segment")
+    parser.add_argument("--algorithm", choices=("ppo", "search"), default="ppo", help="how moves are chosen")
+    given = parser.parse_args()
+    keep_freed_memory()
+    with SmallCluster(nodes=0) as cluster:
+        cluster.add(given.workers)
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(cluster.token)
+        here = Side(config_of(given.workers, given.moves, given.algorithm, None), far=False)
+        far = Side(config_of(given.workers, given.moves, given.algorithm, cluster.address), far=True)
+        far.others += [cluster.process.pid, *descendants(cluster.process.pid)]
+        for side in (here, far):
+            side.turn()
+        pairs = []
+        for number in range(given.rounds):
+            order = (here, far) if number % 2 else (far, here)
+            spent = {side: [side.turn() for _ in range(given.turns)] for side in order}
+            sums = [[sum(one[what] for one in spent[side]) for what in (0, 1)] for side in (here, far)]
+            pairs.append(sums)
+            sys.stderr.write(f"round {number + 1}: local {sums[0][0]:.3f} s, cluster {sums[1][0]:.3f} s\n")
+        for side in (here, far):
+            side.manager.shutdown()
+    print(report(pairs, here.moves, given.turns, given.workers, given.moves))
+
+
+def report(pairs: list[list[list[float]]], moves: int, turns: int, workers: int, steps: int) -> str:
+    """Return the medians in a few lines."""
+    speed = [here[0] / far[0] for here, far in pairs]
+    cpu = [far[1] / here[1] for here, far in pairs]
+    more = [1000 * (far[0] - here[0]) / turns for here, far in pairs]
+    local = statistics.median(moves * turns / here[0] for here, _ in pairs)
+    return (
+        f"{workers} workers, segments of {GAMES * steps:,} moves, {len(pairs)} pairs: "
+        f"local {local:,.0f} moves/s; cluster x{statistics.median(speed):.3f} "
+        f"({min(speed):.3f} to {max(speed):.3f}), {statistics.median(more):+.1f} ms a turn, "
+        f"CPU x{statistics.median(cpu):.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
