@@ -119,8 +119,11 @@ class ClusterHands:
         """Receive what nodes have played; start another bridge if there is none."""
         if not self._bridge.is_running and self._bridge.start_if_due(self._connect, self._start):
             self._send_weights()
-        for kind, body in self._bridge.receive(timeout):
-            self._hear(kind, body)
+        try:
+            for kind, body in self._bridge.receive(timeout):
+                self._hear(kind, body)
+        except DamagedError as error:  # whose message it was cannot be told
+            self._bridge.refused(f"it sent damaged data ({error})", fatal=False)
         if why := self._bridge.why_gone():
             self._lose_bridge(why)
         self._job.statistics.looked(self._places.waiting)
