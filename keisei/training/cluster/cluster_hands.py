@@ -177,6 +177,11 @@ class ClusterHands:
         return list(range(len(self._places))) if self.ready else []
 
     @property
+    def outlook(self) -> str:
+        """What is done, in words, about having no node."""
+        return "nodes play again as soon as there is one"
+
+    @property
     def exchange(self) -> None:
         """None: nodes only play."""
 

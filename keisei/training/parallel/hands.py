@@ -88,6 +88,11 @@ class Hands(Protocol):
         ...
 
     @property
+    def outlook(self) -> str:
+        """What is done, in words, about having nobody who plays."""
+        ...
+
+    @property
     def exchange(self) -> Exchange | None:
         """Who computes shares of gradients; None if hands only play."""
         ...

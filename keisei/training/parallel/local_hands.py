@@ -38,6 +38,7 @@ class LocalHands:
         config, parallel = job.config, job.config.training.parallel
         self._threads = config.run.threads or cores()
         self._synchronizer = job.synchronizer
+        self._retry_seconds = job.supervision.retry_seconds
         memory = None
         if learners > 1:
             most = config.training.minibatch_size + 1  # a lone last move joins the minibatch before it
@@ -132,6 +133,11 @@ class LocalHands:
     def reliable(self) -> list[int]:
         """The workers that play or soon will."""
         return self._supervisor.reliable
+
+    @property
+    def outlook(self) -> str:
+        """What is done, in words, about having no workers."""
+        return f"retrying workers every {self._retry_seconds:g} s"
 
     @property
     def exchange(self) -> Exchange | None:

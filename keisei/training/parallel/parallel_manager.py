@@ -398,10 +398,7 @@ class ParallelManager:
     def _note_serial(self) -> None:
         if self._serial_since is None:
             self._serial_since = time.monotonic()
-            self._notice(
-                "no workers left: the learner plays serially; retrying workers every "
-                f"{self._supervision.retry_seconds:g} s"
-            )
+            self._notice(f"no workers left: the learner plays serially; {self._hands.outlook}")
 
     def _note_parallel(self) -> None:
         if self._serial_since is not None:
