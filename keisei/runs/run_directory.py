@@ -136,6 +136,11 @@ class RunDirectory:
         """Give back what was set aside, if anything, to use it now."""
         self._reserve.unlink(missing_ok=True)
 
+    def remove_if_unsaved(self) -> None:
+        """Remove the directory, with all that is in it, unless it has a checkpoint."""
+        if not has_checkpoint(self.path):
+            shutil.rmtree(self.path)
+
     def check_room(self, needed_bytes: int) -> None:
         """RunDirectoryError unless the disk has so many bytes left."""
         free = durable.free_bytes(self.path)

@@ -25,7 +25,7 @@ from keisei.core.device import choose_device, cores, keep_freed_memory
 from keisei.core.learning_agent import NotFiniteError
 from keisei.core.models import require_named
 from keisei.core.self_play import SavedGames, next_number
-from keisei.errors import install_command
+from keisei.errors import UserError, install_command
 from keisei.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -141,7 +141,13 @@ def begin_run(
                 needed_bytes=NEEDED_BYTES + checkpoint_bytes(config),
             ) as directory,
         ):
-            return _train(trainer, games, directory, ranks, stop, notices=[], resumed=False, more=listeners)
+            try:
+                return _train(
+                    trainer, games, directory, ranks, stop, notices=[], resumed=False, more=listeners
+                )
+            except UserError:  # a mistake that only the start of the run could show
+                directory.remove_if_unsaved()
+                raise
 
 
 def follow_run(ranks: Ranks, own_network: str = "") -> RunResult:

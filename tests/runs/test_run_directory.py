@@ -144,6 +144,17 @@ def test_a_beginning_that_fails_leaves_no_half_run(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_run_that_has_saved_nothing_can_be_removed_and_no_other(tmp_path: Path) -> None:
+    with begin(tmp_path, "fast") as run:
+        run.log_file.write_text("it begins")
+        run.remove_if_unsaved()
+    assert os.listdir(tmp_path) == []
+    with begin(tmp_path, "fast") as run:
+        save_checkpoint(run.checkpoints, tiny(100))
+        run.remove_if_unsaved()
+    assert (tmp_path / "fast" / "run.json").is_file()
+
+
 # Continuing
 
 

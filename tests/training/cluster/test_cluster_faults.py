@@ -141,17 +141,21 @@ def test_a_killed_learner_leaves_nothing_and_its_run_goes_on_with_other_nodes(
     assert (tmp_path / "runs" / "far" / "ray.log").is_file()
 
 
-def test_a_wrong_token_is_one_line(cluster: SmallCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["cluster status", "train"])
+def test_a_wrong_token_is_one_line(cluster: SmallCluster, tmp_path: Path, command: str) -> None:
     wrong = tmp_path / "token"
     wrong.write_text("0" * 64)
     wrong.chmod(0o600)
+    runs = tmp_path / "runs"
+    arguments = [*RUN, f"run.directory={runs}", f"training.parallel.cluster={cluster.address}"]
     done = subprocess.run(
-        [KEISEI, "cluster", "status", "--address", cluster.address],
+        [KEISEI, *command.split(), *(["--address", cluster.address] if "status" in command else arguments)],
         env={**os.environ, "RAY_AUTH_TOKEN_PATH": str(wrong)},
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "with this token: it is a wrong one, or no Ray cluster is there" in done.stderr
+    assert not runs.exists() or not os.listdir(runs)
