@@ -1,0 +1,236 @@
+// A game against the machine. The server has the rules and the truth: every answer and event is a whole table, shown as
+// it is; a person's own move is drawn at once and confirmed by the next table. An older table never replaces a newer one.
+import { announce, api, element, tell } from "/static/shell.js";
+import { Board } from "/static/board.js";
+import { MoveChooser } from "/static/move_chooser.js";
+import { MoveList, arrowsOf, lineList, playerBar, verdict } from "/static/game_view.js";
+import { Position } from "/static/position.js";
+import { ValueGraph } from "/static/value_graph.js";
+import { visitsChoice } from "/static/new_game_form.js";
+
+const FORMATS = ["kif", "csa", "usi"];
+
+export class PlayTable {
+  constructor(main, shell, table, { onNewGame }) {
+    Object.assign(this, { main, shell, t: shell.t, onNewGame, table: null, ended: new AbortController() });
+    this.#build(table);
+    this.take(table);
+    this.#listen();
+    const { signal } = this.ended;
+    document.addEventListener("keydown", event => this.#key(event), { signal });
+    document.addEventListener("visibilitychange", () => this.#listen(), { signal });
+    this.ticking = setInterval(() => this.#showClocks(), 200);
+    this.board.focus();
+  }
+
+  // The page shows something else from now on.
+  leave() {
+    this.ended.abort();
+    clearInterval(this.ticking);
+    this.stream?.close();
+  }
+
+  #build(table) {
+    const { t } = this, button = (name, kind, act) => element("button", { id: name, class: kind, onclick: act }, t(`play.${name}`));
+    const mine = table.side, theirs = mine === "black" ? "white" : "black", host = element("div", { class: "board-host" });
+    this.board = new Board(host, { t, onPress: at => this.chooser.press(at), handicap: table.handicap });
+    this.board.turn(mine === "white");
+    this.chooser = new MoveChooser(this.board, { t, onMove: move => this.#play(move) });
+    const bar = (name, side, place) => playerBar({ name, side, sideName: this.board.sideName(side[0]), place });
+    this.bars = { [theirs]: bar(table.opponent.name, theirs, "above"), [mine]: bar(t("play.you"), mine, "below") };
+    this.buttons = { hint: button("hint", "", () => this.#hint()), undo: button("undo", "", () => this.#do({ do: "undo" })),
+      declare: button("declare", "", () => this.#do({ do: "declare" })), resign: button("resign", "danger", () => this.#resign()),
+      turn: button("turn", "", () => this.board.turn(!this.board.turned)) };
+    this.status = element("div", { class: "status", role: "status" });
+    this.after = element("div", { class: "row" });
+    this.lines = element("section", { class: "card", "aria-label": t("play.lines"), hidden: true });
+    const moves = element("section", { class: "card" }, element("h2", null, t("play.moves"))), graph = element("section", { class: "card" }, element("h2", null, t("board.win rate of black")));
+    this.moves = new MoveList(moves, { label: t("play.moves") });
+    this.graph = new ValueGraph(graph, { t });
+    moves.append(this.#save(table));
+    this.main.replaceChildren(
+      element("section", { class: "stage" }, this.bars[theirs], host, this.bars[mine]),
+      element("aside", { class: "side" }, element("section", { class: "card" }, this.status, this.after, element("div", { class: "row actions" }, Object.values(this.buttons)), this.#settings(table)),
+        this.lines, moves, graph));
+  }
+
+  #save({ id }) {
+    return element("div", { class: "row save" }, element("span", { class: "dim" }, this.t("play.save")),
+      FORMATS.map(format => element("a", { class: "button", href: `/api/tables/${id}/record?format=${format}`, download: true }, format.toUpperCase())));
+  }
+
+  #settings(table) {
+    if (!this.#isNetwork(table)) return null;
+    const { t } = this, visits = visitsChoice(this.shell.site.visits, table.visits, t);
+    const thinking = element("input", { type: "checkbox", checked: table.thinking, onchange: () => this.#do({ do: "set", thinking: thinking.checked }) });
+    visits.addEventListener("change", () => this.#do({ do: "set", visits: Number(visits.value) }));
+    return element("div", { class: "row settings" }, element("label", null, t("play.visits"), visits), element("label", { class: "check" }, thinking, t("play.thinking shown")));
+  }
+
+  #isNetwork({ opponent }) {
+    return this.shell.site.players.find(player => player.id === opponent.id)?.kind !== "built-in";
+  }
+
+  // Show a table that came from the server.
+  take(table) {
+    if (this.table && table.version < this.table.version) return;
+    const before = this.table, last = table.moves.at(-1) ?? null;
+    Object.assign(this, { table, received: performance.now() });
+    const position = new Position(table.sfen);
+    if (!before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check) {
+      this.board.show(position, { last, check: table.check, still: !before });
+      this.#clearLines();
+    }
+    if (!table.thinking && table.state === "yours" && before?.state === "thinking") this.#clearLines();
+    this.chooser.allow(table.state === "yours" ? table.legal : []);
+    const texts = table.texts[this.shell.lang];
+    this.moves.show({ texts, ply: texts.length });
+    this.graph.show({ percents: table.black_percent, ply: table.moves.length });
+    this.graph.host.hidden = !table.black_percent.some(percent => percent !== null);
+    this.#showState();
+    this.#showClocks();
+    if (before && table.moves.length > before.moves.length) announce(this.#spoken(texts.at(-1)));
+  }
+
+  #spoken(text) {
+    const { table, t } = this;
+    return [text, table.check && !table.outcome && t("play.check"), table.outcome?.text[this.shell.lang]].filter(Boolean).join(t("board.comma"));
+  }
+
+  #showState() {
+    const { table, t, buttons } = this, playing = ["yours", "thinking"].includes(table.state), yours = table.state === "yours";
+    const words = table.outcome ? this.#result() : table.state === "failed" ? table.error : yours ? t(table.check ? "play.your turn in check" : "play.your turn") : t("play.is thinking");
+    this.status.replaceChildren(element("p", null, words), ...(table.outcome ? [element("p", { class: "dim" }, table.outcome.text[this.shell.lang])] : []));
+    this.status.dataset.state = table.outcome ? this.#fate() : table.state;
+    for (const name of ["resign"]) buttons[name].disabled = !playing;
+    buttons.hint.hidden = !this.#isNetwork(table);
+    buttons.hint.disabled = !yours;
+    buttons.declare.hidden = !table.may_declare;
+    buttons.undo.disabled = !playing || !this.#mayUndo();
+    buttons.declare.classList.toggle("primary", table.may_declare);
+    this.after.hidden = playing;
+    this.after.replaceChildren(table.game && element("a", { class: "button", id: "replay", href: `/games/${table.game}` }, t("play.replay")) || "",
+      element("button", { class: "primary", id: "new", onclick: () => this.#newGame() }, t("play.new game")));
+    for (const side of ["black", "white"]) {
+      const turn = playing && (yours ? side === table.side : side !== table.side);
+      this.bars[side].classList.toggle("to-move", turn);
+      this.bars[side].state.textContent = turn && !yours ? t("play.thinks") : "";
+    }
+  }
+
+  #fate() {
+    const { outcome, side } = this.table;
+    return outcome.winner === null ? "drawn" : outcome.winner === (side === "black" ? 0 : 1) ? "won" : "lost";
+  }
+
+  #result() { return this.t(`play.you ${this.#fate()}`); }
+
+  // There is a move of one's own to take back.
+  #mayUndo() {
+    const { start_sfen: start, side, moves } = this.table, first = start.split(" ")[1] === "b" ? "black" : "white";
+    return moves.length > (first === side ? 0 : 1);
+  }
+
+  #showClocks() {
+    const { clock } = this.table;
+    if (!clock) return;
+    const passed = performance.now() - this.received;
+    for (const side of ["black", "white"]) {
+      const left = clock[`${side}_ms`] - (clock.running === side ? passed : 0), extra = clock.byoyomi_ms + Math.min(0, left);
+      const inByoyomi = left <= 0 && clock.byoyomi_ms > 0, shown = Math.max(0, inByoyomi ? extra : left);
+      this.bars[side].clock.textContent = inByoyomi ? this.t("play.byoyomi left", { seconds: Math.ceil(shown / 1000) }) : minutesAndSeconds(shown);
+      this.bars[side].clock.classList.toggle("short", clock.running === side && shown < 10_000);
+    }
+  }
+
+  // Draw one's own move at once, then let the server confirm it.
+  #play(move) {
+    const ply = this.table.moves.length;
+    this.board.show(new Position(this.table.sfen).play(move), { last: move });
+    this.chooser.allow([]);
+    this.#clearLines();
+    return this.#do({ do: "move", move, ply });
+  }
+
+  async #do(request) {
+    tell(null);
+    try {
+      this.take(await api(`/api/tables/${this.table.id}`, request));
+    } catch (error) {
+      if (error.answer?.sfen) this.take(error.answer);
+      else this.board.show(new Position(this.table.sfen), { last: this.table.moves.at(-1) ?? null, check: this.table.check, still: true });
+      tell(error.message);
+    }
+  }
+
+  async #hint() {
+    const { table, buttons, t } = this;
+    buttons.hint.disabled = true;
+    buttons.hint.setAttribute("aria-busy", "true");
+    try {
+      const { lines } = await api(`/api/tables/${table.id}`, { do: "hint" });
+      if (this.table.version !== table.version) return;
+      this.#showLines(lines, t("play.hint"));
+      const [best] = lines;
+      if (best) announce(t("play.hint spoken", { move: best.text[this.shell.lang], verdict: verdict(best, this.board.position.turn, t) }));
+    } catch (error) {
+      tell(error.message);
+    } finally {
+      buttons.hint.removeAttribute("aria-busy");
+      buttons.hint.disabled = this.table.state !== "yours";
+    }
+  }
+
+  #showLines(lines, title) {
+    const { t, shell, board } = this, { turn } = board.position;
+    board.point(arrowsOf(lines, turn, t));
+    this.lines.hidden = !lines.length;
+    this.lines.replaceChildren(element("h2", null, title), lineList(lines, { turn, lang: shell.lang, t }));
+  }
+
+  #clearLines() {
+    this.lines.hidden = true;
+    this.board.point([]);
+  }
+
+  #resign() {
+    const { t } = this, dialog = element("dialog", { class: "resignation", onclose: () => { dialog.remove(); this.board.focus(); } }, element("p", null, t("play.really resign")),
+      element("div", { class: "row" }, element("button", { autofocus: true, onclick: () => dialog.close() }, t("play.go on")),
+        element("button", { class: "danger", id: "really-resign", onclick: () => { dialog.close(); this.#do({ do: "resign" }); } }, t("play.resign"))));
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  async #newGame() {
+    if (this.table.state !== "over") await api(`/api/tables/${this.table.id}`, { do: "close" }).catch(error => tell(error.message));
+    this.onNewGame();
+  }
+
+  // One stream, closed while the page is hidden; it begins with the table as it is.
+  #listen() {
+    if (document.hidden) { this.stream?.close(); this.stream = null; return; }
+    if (this.stream) return;
+    this.stream = new EventSource(`/api/tables/${this.table.id}/events`);
+    this.stream.addEventListener("table", event => this.take(JSON.parse(event.data)));
+    this.stream.addEventListener("thinking", event => {
+      const { ply, lines } = JSON.parse(event.data);
+      if (ply === this.table.moves.length && this.table.state === "thinking") this.#showLines(lines, this.t("play.its lines"));
+    });
+    this.stream.addEventListener("error", () => { if (this.stream?.readyState === EventSource.CLOSED) tell(this.t("shell.no answer")); });
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
+    const { buttons } = this, press = button => { if (!button.hidden && !button.disabled) button.click(); };
+    if (event.key === "Escape") { this.chooser.cancel(); this.#clearLines(); }
+    else if (event.key === "h") press(buttons.hint);
+    else if (event.key === "u") press(buttons.undo);
+    else if (!this.chooser.chooseFromHand(event.key)) return;
+    event.preventDefault();
+  }
+}
+
+function minutesAndSeconds(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
