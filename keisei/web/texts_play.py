@@ -52,6 +52,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     # The form of a new game.
     "play.new game": ("New game", "新しい対局"),
     "play.opponent": ("Opponent", "対局相手"),
+    "play.group shipped": ("Comes with Keisei", "Keisei 付属"),
+    "play.group built-in": ("Built in, nothing learned", "組み込み（学習なし）"),
     "play.colour": ("You play", "手番"),
     "play.side black": ("Black (first)", "先手"),
     "play.side white": ("White", "後手"),
@@ -78,6 +80,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "play.clock": ("Play with a clock", "持ち時間を使う"),
     "play.minutes": ("Minutes each", "持ち時間（分）"),
     "play.byoyomi": ("Then seconds a move", "秒読み（秒）"),
+    "play.continue": (
+        "Go on with your game against {opponent} ({moves} moves)",
+        "{opponent} との対局を続ける（{moves}手まで）",
+    ),
     "play.start": ("Start the game", "対局開始"),
     # A game.
     "play.you": ("You", "あなた"),

@@ -162,7 +162,7 @@ export class Board {
   #dot(square) {
     const [x, y] = this.place(square), taken = this.position.squares.has(square);
     return taken ? svg("rect", { class: "dot take", x: x + 5, y: y + 5, width: W - 10, height: H - 10, rx: 12, "data-to": square })
-      : svg("circle", { class: "dot", cx: x + W / 2, cy: y + H / 2, r: 14, "data-to": square });
+      : svg("circle", { class: "dot", cx: x + W / 2, cy: y + H / 2, r: 12.5, "data-to": square });
   }
 
   #label(square) {

@@ -42,9 +42,9 @@ export class MoveList {
   // Scroll the list alone, never the page.
   #reveal(item) {
     if (!item) { this.list.scrollTop = 0; return; }
-    const top = item.offsetTop - this.list.offsetTop, bottom = top + item.offsetHeight;
-    if (top < this.list.scrollTop) this.list.scrollTop = top;
-    else if (bottom > this.list.scrollTop + this.list.clientHeight) this.list.scrollTop = bottom - this.list.clientHeight;
+    const { offsetTop: top, offsetHeight: height } = item, { scrollTop, clientHeight } = this.list;
+    if (top < scrollTop + height) this.list.scrollTop = top - height; // one move more than needed, to see where it comes from
+    else if (top + 2 * height > scrollTop + clientHeight) this.list.scrollTop = top + 2 * height - clientHeight;
   }
 }
 
@@ -64,7 +64,7 @@ export function arrowsOf(lines, turn, t, most = 3) {
 
 // The lines as a list; with onPlay each can be played out on the board.
 export function lineList(lines, { turn, lang, t, onPlay = null }) {
-  return element("ol", { class: "lines" }, lines.map((line, number) => {
+  return element("ol", { class: "line-list" }, lines.map((line, number) => {
     const parts = [element("b", { class: "share" }, verdict(line, turn, t)), element("span", { class: "pv" }, line.pv_texts[lang].join(" ")),
       element("span", { class: "dim visits" }, line.visits ? t("board.visits", { visits: line.visits }) : "")];
     return element("li", { class: `rank-${Math.min(number, 3)}` }, onPlay ? element("button", { class: "plain", title: t("board.play out"), onclick: () => onPlay(line) }, parts) : element("div", null, parts));

@@ -7,7 +7,7 @@ const MINUTES = { value: 10, min: 0, max: 180 }, BYOYOMI = { value: 30, min: 0, 
 // `fixed` is what the address says: { game, ply } or { sfen }. onStart(table) is called when the server has set the table.
 export function newGameForm({ t, site, tell }, fixed, onStart) {
   const kept = keptSettings();
-  const opponent = opponentChoice(site.players, kept.opponent);
+  const opponent = opponentChoice(site.players, kept.opponent, t);
   const visits = visitsChoice(site.visits, kept.visits, t);
   const isNetwork = () => site.players.find(player => player.id === opponent.value)?.kind === "network";
   const thinking = element("input", { type: "checkbox", name: "thinking", checked: kept.thinking });
@@ -37,22 +37,25 @@ function keptSettings() {
   try { return JSON.parse(localStorage.getItem("keisei.game")) ?? {}; } catch { return {}; } // somebody edited the storage
 }
 
-function opponentChoice(players, kept) {
+// Groups are named after their run, except for these two.
+const groupName = (group, t) => ["shipped", "built-in"].includes(group) ? t(`play.group ${group}`) : group;
+
+function opponentChoice(players, kept, t) {
   const groups = new Map();
   for (const player of players) groups.set(player.group, [...(groups.get(player.group) ?? []), player]);
   const select = element("select", { name: "opponent" }, [...groups].map(([group, members]) =>
-    element("optgroup", { label: group }, members.map(({ id, name }) => element("option", { value: id }, name)))));
+    element("optgroup", { label: groupName(group, t) }, members.map(({ id, name }) => element("option", { value: id }, name)))));
   if (players.some(({ id }) => id === kept)) select.value = kept;
   return select;
 }
 
-// Powers of four, the usual number and the most there may be; 0 is the policy alone.
+const VISITS = [16, 64, 200, 800, 1600, 5000];
+
+// How much a network searches for a move: the server's bounds and usual number among ours; 0 is the policy alone.
 export function visitsChoice({ least, most, usual }, kept, t) {
-  const numbers = new Set([0, usual, most]);
-  for (let visits = 4; visits < most; visits *= 4) if (visits >= least) numbers.add(visits);
-  const options = [...numbers].filter(visits => visits === 0 || (visits >= least && visits <= most)).sort((one, other) => one - other);
+  const options = [...new Set([least, usual, most, ...VISITS])].filter(visits => visits >= least && visits <= most).sort((one, other) => one - other);
   const select = element("select", { name: "visits" }, options.map(visits => element("option", { value: visits }, visits ? t("board.visits", { visits }) : t("play.policy alone"))));
-  select.value = options.includes(kept) ? kept : usual;
+  select.value = options.includes(Number(kept)) ? kept : usual;
   return select;
 }
 

@@ -30,14 +30,24 @@ function showForm(shell) {
     history.pushState(null, "", `/play/${started.id}`);
     showTable(shell, started);
   });
-  main.replaceChildren(element("section", { class: "stage" }, host), element("aside", { class: "side" }, form));
+  const side = element("aside", { class: "side" }, form);
+  main.replaceChildren(element("section", { class: "stage" }, host), side);
   const board = new Board(host, shell);
   board.show(new Position());
   if (game) api(`/api/games/${game}`).then(record => board.show(record.moves.slice(0, Number(asked.get("ply") ?? 0)).reduce((position, move) => position.play(move), new Position(record.sfen))),
     error => shell.tell(error.message));
-  const side = () => board.turn(form.elements.side.value === "white");
-  form.addEventListener("change", side);
-  side();
+  const turn = () => board.turn(form.elements.side.value === "white");
+  form.addEventListener("change", turn);
+  turn();
+  offerOldTable(shell, side);
+}
+
+// The game that this browser was in the middle of.
+async function offerOldTable({ t }, side) {
+  const id = localStorage.getItem("keisei.table");
+  const old = id && await api(`/api/tables/${encodeURIComponent(id)}`).catch(() => null); // it has ended: nothing to offer
+  if (old && (old.state === "yours" || old.state === "thinking"))
+    side.prepend(element("a", { class: "card", id: "go-on", href: `/play/${old.id}` }, t("play.continue", { opponent: old.opponent.name, moves: old.moves.length })));
 }
 
 function showTable(shell, started) {

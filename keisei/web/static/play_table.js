@@ -1,6 +1,6 @@
 // A game against the machine. The server has the rules and the truth: every answer and event is a whole table, shown as
 // it is; a person's own move is drawn at once and confirmed by the next table. An older table never replaces a newer one.
-import { announce, api, element, tell } from "/static/shell.js";
+import { announce, api, element, remember, tell } from "/static/shell.js";
 import { Board } from "/static/board.js";
 import { MoveChooser } from "/static/move_chooser.js";
 import { MoveList, arrowsOf, lineList, playerBar, verdict } from "/static/game_view.js";
@@ -20,6 +20,7 @@ export class PlayTable {
     document.addEventListener("keydown", event => this.#key(event), { signal });
     document.addEventListener("visibilitychange", () => this.#listen(), { signal });
     this.ticking = setInterval(() => this.#showClocks(), 200);
+    remember("table", table.id);
     this.board.focus();
   }
 
@@ -74,14 +75,11 @@ export class PlayTable {
   // Show a table that came from the server.
   take(table) {
     if (this.table && table.version < this.table.version) return;
-    const before = this.table, last = table.moves.at(-1) ?? null;
+    const before = this.table, last = table.moves.at(-1) ?? null, position = new Position(table.sfen);
     Object.assign(this, { table, received: performance.now() });
-    const position = new Position(table.sfen);
-    if (!before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check) {
-      this.board.show(position, { last, check: table.check, still: !before });
-      this.#clearLines();
-    }
-    if (!table.thinking && table.state === "yours" && before?.state === "thinking") this.#clearLines();
+    if (before && table.moves.length < before.moves.length) this.#clearLines();
+    if (!before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check)
+      this.board.show(position, { last, check: table.check, still: !before }); // what it thought stays to be read, without arrows
     this.chooser.allow(table.state === "yours" ? table.legal : []);
     const texts = table.texts[this.shell.lang];
     this.moves.show({ texts, ply: texts.length });
@@ -134,12 +132,12 @@ export class PlayTable {
   #showClocks() {
     const { clock } = this.table;
     if (!clock) return;
-    const passed = performance.now() - this.received;
     for (const side of ["black", "white"]) {
-      const left = clock[`${side}_ms`] - (clock.running === side ? passed : 0), extra = clock.byoyomi_ms + Math.min(0, left);
-      const inByoyomi = left <= 0 && clock.byoyomi_ms > 0, shown = Math.max(0, inByoyomi ? extra : left);
-      this.bars[side].clock.textContent = inByoyomi ? this.t("play.byoyomi left", { seconds: Math.ceil(shown / 1000) }) : minutesAndSeconds(shown);
-      this.bars[side].clock.classList.toggle("short", clock.running === side && shown < 10_000);
+      const runs = clock.running === side, passed = runs ? performance.now() - this.received : 0, main = clock[`${side}_ms`];
+      const inByoyomi = clock.byoyomi_ms > 0 && main <= passed;
+      const left = Math.max(0, inByoyomi ? (runs ? clock.byoyomi_left_ms - (passed - main) : clock.byoyomi_ms) : main - passed);
+      this.bars[side].clock.textContent = inByoyomi ? this.t("play.byoyomi left", { seconds: Math.ceil(left / 1000) }) : minutesAndSeconds(left);
+      this.bars[side].clock.classList.toggle("short", runs && left < 10_000);
     }
   }
 

@@ -9,7 +9,7 @@ import { visitsChoice } from "/static/new_game_form.js";
 
 const AUTOPLAY_MS = 900, SETTLED_MS = 150; // candidates are asked for when the reader stays on a position
 const ICONS = {
-  first: "M5 5h2.6v14H5zM19 5v14L8.6 12z", back: "M17 5v14L6.5 12z", forward: "M7 5v14l10.5-7z", last: "M16.4 5H19v14h-2.6zM5 5v14l10.4-7z",
+  first: "M5 5h2.6v14H5zM19 5v14L8.6 12z", back: "M15.5 4.5L17.4 6.4L11.8 12L17.4 17.6L15.5 19.5L8 12z", forward: "M8.5 4.5L6.6 6.4L12.2 12L6.6 17.6L8.5 19.5L16 12z", last: "M16.4 5H19v14h-2.6zM5 5v14l10.4-7z",
   play: "M7 4.5v15l12-7.5z", pause: "M6 5h4v14H6zM14 5h4v14h-4z", turn: "M7 3v12.2l-3-3l-1.5 1.6L8 19.3l5.5-5.5L12 12.2l-3 3V3zM17 21V8.8l3 3l1.5-1.6L16 4.7l-3.2 3.2l1.5 1.5l.7-.6V21z",
 };
 

@@ -119,7 +119,8 @@ function piecesButton() {
     remember("pieces", root.dataset.pieces);
     button.title = name();
     button.setAttribute("aria-label", name());
-  } }, element("span", { class: "kanji", lang: "ja" }, "P"), element("span", { class: "letters", lang: "ja" }, "歩"));
+  } }, svg("svg", { class: "piece-mark", viewBox: "0 0 24 26", "aria-hidden": "true" }, svg("path", { d: "M12 1.5L19 5.5L22.5 24.5H1.5L5 5.5Z" }),
+    svg("text", { class: "kanji", x: 12, y: 20.5, "text-anchor": "middle" }, "P"), svg("text", { class: "letters", x: 12, y: 20, "text-anchor": "middle" }, "歩")));
   button.title = name();
   button.setAttribute("aria-label", name());
   return button;
