@@ -4,7 +4,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     # No run yet.
     "live.nothing yet": ("No run yet", "まだ学習がありません"),
     "live.how to begin": (
-        "Start a training in another terminal: the first line takes a few seconds; the second learns for real.",
+        "Start a training in another terminal: the first line takes seconds; the second learns for real.",
         "別の端末で学習を始めてください。1行目は数秒で終わるお試し、2行目が本番の学習です。",
     ),
     "live.by itself": ("This page shows it by itself.", "始まると、このページに自動で表示されます。"),

@@ -21,12 +21,12 @@ export class Chart {
     this.canvas = element("canvas", { tabindex: 0, role: "application", "aria-roledescription": t("live.chart") });
     this.legend = element("div", { class: "legend" });
     this.empty = element("p", { class: "empty" }, t("live.no data"));
-    this.place = element("span", { class: "place" });
     const table = element("button", { class: "plain", title: t("live.table"), "aria-label": t("live.table of", { title: spec.title }),
       onclick: () => showTable(this) }, icon(TABLE_ICON));
+    const alone = spec.curves.length === 1; // then its value stands beside the title
     this.element = element("section", { class: "card chart", "aria-label": spec.title },
-      element("header", null, element("h3", null, spec.title), this.place, table),
-      this.legend, element("div", { class: "canvas" }, this.canvas, this.empty));
+      element("header", null, element("h3", null, spec.title), alone && this.legend, table),
+      !alone && this.legend, element("div", { class: "canvas" }, this.canvas, this.empty));
     this.#listen();
     group.add(this);
   }
@@ -47,7 +47,7 @@ export class Chart {
     const x = group.range[0] < group.range[1] ? group.range : [group.range[0] - 1, group.range[1] + 1];
     this.frame = paint(this.canvas, {
       layers: this.layers, x, y: this.#yRange(x), xUnit: group.unit, xText: value => group.xText(value), yText: this.yText,
-      at: this.layers.length ? group.at : null, selection: this.selection, colors: group.colors,
+      at: this.layers.length ? group.at : null, atText: group.at === null ? "" : group.xText(group.at, true), selection: this.selection, colors: group.colors,
     });
     this.#showValues();
   }
@@ -72,7 +72,7 @@ export class Chart {
     this.layers = group.runs.flatMap((run, r) => spec.curves.map((curve, k) => {
       if (hidden.has(k) || !run.series.has(curve)) return null;
       const number = colorNumber(alone ? curve.color ?? k : r);
-      return { ...data(run.series, curve, group), curve, run: run.name, colorNumber: number, color: group.colors.curves[number - 1],
+      return { ...data(run.detail?.series ?? run.series, curve, group), curve, run: run.name, colorNumber: number, color: group.colors.curves[number - 1],
         dash: alone ? [] : DASHES[k % DASHES.length] };
     })).filter(layer => layer);
     this.#buildLegend();
@@ -123,8 +123,7 @@ export class Chart {
       places[i].textContent = text;
       places[i].nextSibling.textContent = interval ?? "";
     });
-    const { at } = this.group;
-    this.place.textContent = at === null ? "" : this.group.xText(at, true);
+    this.element.classList.toggle("pointing", this.group.at !== null);
     const now = performance.now();
     if (!(now - this.labelled < LABEL_MS)) {
       this.labelled = now;

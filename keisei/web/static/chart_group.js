@@ -25,7 +25,7 @@ export class ChartGroup {
     this.sizes.observe(chart.canvas);
   }
 
-  // runs: [{ name, series }], the one that is followed first.
+  // runs: [{ name, series, detail }], the one that is followed first; detail: of a stretch, or null.
   setRuns(runs) {
     this.runs = runs;
     this.changed();

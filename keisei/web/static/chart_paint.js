@@ -26,8 +26,8 @@ export class Frame {
 }
 
 // Paints all of it and returns the frame. `x`, `y`: [least, greatest]; `xText`, `yText`: values as texts;
-// `at`: the crosshair's x or null; `selection`: [x, x] or null; `colors`: { ink, dim, grid, accent, card, font }.
-export function paint(canvas, { layers, x, y, xUnit, xText, yText, at, selection, colors }) {
+// `at`: the crosshair's x or null, `atText`: as a text; `selection`: [x, x] or null; `colors`: { ink, dim, grid, accent, card, font }.
+export function paint(canvas, { layers, x, y, xUnit, xText, yText, at, atText, selection, colors }) {
   const context = prepared(canvas), width = canvas.clientWidth, height = canvas.clientHeight;
   context.font = colors.font;
   const rows = ticks(...y, Math.max(Math.round((height - TOP - BOTTOM) / 40), 2));
@@ -42,7 +42,7 @@ export function paint(canvas, { layers, x, y, xUnit, xText, yText, at, selection
   for (const layer of layers) line(context, frame, layer);
   context.restore();
   if (selection) selected(context, frame, selection, colors);
-  if (at !== null) crosshair(context, frame, layers, at, colors);
+  if (at !== null) crosshair(context, frame, layers, at, atText, colors);
   return frame;
 }
 
@@ -139,7 +139,7 @@ function selected(context, frame, [from, to], { accent }) {
   context.globalAlpha = 1;
 }
 
-function crosshair(context, frame, layers, at, { dim, card }) {
+function crosshair(context, frame, layers, at, text, { dim, card, ink }) {
   const x = Math.round(frame.toX(at)) + 0.5;
   if (x < frame.left - 1 || x > frame.right + 1) return;
   context.strokeStyle = dim;
@@ -156,6 +156,13 @@ function crosshair(context, frame, layers, at, { dim, card }) {
     context.fillStyle = layer.color;
     dot(context, frame.toX(layer.xs[i]), frame.toY(layer.line[i]), 3);
   }
+  const half = context.measureText(text).width / 2 + LABEL_GAP; // its x, over the marks of the axis
+  const middle = Math.min(Math.max(x, half), frame.right + RIGHT - half);
+  context.fillStyle = ink;
+  context.fillRect(middle - half, frame.bottom + 3, 2 * half, BOTTOM - 4);
+  context.fillStyle = card;
+  context.textAlign = "center";
+  context.fillText(text, middle, frame.bottom + 15);
 }
 
 // The entry of a layer nearest to an x that has a value, or null.

@@ -14,8 +14,8 @@ const summary = element("p", { class: "summary", role: "status" });
 const downloads = element("div", { class: "row downloads" });
 const body = element("tbody"), pages = element("nav", { class: "row pages", "aria-label": t("games.pages") });
 const table = element("table", null,
-  element("thead", null, element("tr", null, ["black", "white", "result", "plies", "opening", "from"].map(name =>
-    element("th", { scope: "col", class: name === "plies" && "number" }, t(`games.${name}`))))), body);
+  element("thead", null, element("tr", null, ["black", "white", "result", "number of plies", "opening", "kind"].map(name =>
+    element("th", { scope: "col", class: name === "number of plies" && "number" }, t(`games.${name}`))))), body);
 let asked = 0, typing = null;
 
 document.getElementById("main").replaceChildren(element("h1", { class: "unseen" }, t("shell.games")), form,

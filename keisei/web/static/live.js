@@ -10,15 +10,19 @@ import { liveTools } from "./live_tools.js";
 import { Numbers } from "./numbers.js";
 import { Series } from "./series.js";
 import { api, begin, element, tell } from "./shell.js";
+import { ZoomDetail } from "./zoom_detail.js";
 
 const LOOK_MS = 15000; // for runs that begin or end
+const BOARDS = 4;
 
 const { t, lang, site, announce } = await begin("live");
 const numbers = new Numbers(lang), page = { t, lang, numbers };
-const specs = chartSpecs(t), group = new ChartGroup({ t, numbers, announce });
-const series = new Series();
+const specs = chartSpecs(t), names = metricNames(specs), group = new ChartGroup({ t, numbers, announce });
+const detail = new ZoomDetail(group, names);
 const main = document.getElementById("main");
-let runs = site.runs, run = null, feed = null, boards, tools, view;
+let runs = site.runs; // as the server lists them
+let run = null; // the one that is followed, with its curves: { …, series, detail }
+let feed = null, boards, tools, view;
 
 if (runs.length) start();
 else waitForARun();
@@ -80,19 +84,20 @@ function build() {
     results: place("results"), phases: place("phases"), workers: place("workers"), notices: place("notices") };
   const pause = element("button", { class: "plain", id: "pause" });
   boards = new LiveBoards({ ...page, button: pause });
-  tools = liveTools({ group, page, series });
+  tools = liveTools({ group, page });
+  group.onzoom = zoom => {
+    tools.whole.hidden = !zoom;
+    if (run) detail.look(run);
+  };
   const card = (title, ...content) => element("section", { class: "card", "aria-label": title }, element("header", null, element("h3", null, title)), ...content);
   const [rating, scores] = charts.strength;
-  rating.legend.remove();
   rating.element.classList.add("first");
   rating.element.insertBefore(parts.strength, rating.canvas.parentElement);
-  scores.legend.classList.add("keys-only");
-  const scoreBars = element("div", { class: "side-by-side" }, parts.scores);
-  scores.element.insertBefore(scoreBars, scores.legend);
-  const games = element("section", { class: "card games", "aria-label": t("live.games") },
-    element("header", null, element("h3", null, t("live.games")), pause), element("p", { class: "dim", id: "no-games" }), boards.element);
+  scores.element.insertBefore(parts.scores, scores.legend);
+  const gamesTitle = element("h3"), noGames = element("p", { class: "dim" });
+  const games = element("section", { class: "card games" }, element("header", null, gamesTitle, pause), noGames, boards.element);
   return {
-    parts, charts, fillChoice, games,
+    parts, charts, fillChoice, gamesTitle, noGames, pause,
     sections: [
       element("h1", { class: "unseen" }, t("shell.live")),
       element("section", { class: "card run", "aria-label": t("live.run") },
@@ -109,27 +114,29 @@ function build() {
 // Follows another run from the beginning.
 function follow(next) {
   if (!next || next.id === run?.id) return;
-  run = next;
   feed?.close();
-  series.replace({ x: { step: [], time: [] }, curves: {}, points: {} });
+  run = { ...next, series: new Series(), detail: null };
   group.setZoom(null);
-  group.setRuns([{ name: run.name, series }]);
+  group.setRuns([run]);
   boards.clear();
   view.fillChoice();
   tools.setRuns(runs, run);
   for (const part of Object.values(view.parts)) part.replaceChildren();
-  showGames(null);
+  showGamesState();
   document.title = `${run.name} – Keisei`;
-  feed = new Feed(run.id, metricNames(specs), { state: showState, curves: takeCurves, rows: takeRows, games: showGames }, showConnection);
+  feed = new Feed(run.id, names, { state: showState, curves: takeCurves, rows: takeRows, games: showGames }, showConnection);
 }
 
 function takeCurves(data) {
-  series.replace(data);
+  run.series.replace(data);
+  run.detail = null;
+  detail.look(run);
   showCurves();
 }
 
 function takeRows(rows) {
-  series.append(rows);
+  run.series.append(rows);
+  detail.append(run, rows);
   showCurves();
 }
 
@@ -137,8 +144,8 @@ function showCurves() {
   const charts = [...view.charts.strength, ...view.charts.learning];
   for (const chart of charts) if (chart.spec.optional) chart.element.hidden = !chart.hasData;
   group.changed();
-  main.dataset.updates = series.length;
-  main.dataset.step = series.step.at(-1) ?? 0;
+  main.dataset.updates = run.series.length;
+  main.dataset.step = run.series.step.at(-1) ?? 0;
 }
 
 function showState(state) {
@@ -150,10 +157,13 @@ function showState(state) {
     keepScrolled(parts[name], panels[`${name}Panel`](state, page));
   }
   if (was !== run.state) {
+    runs.find(({ id }) => id === run.id).state = run.state;
     view.fillChoice();
     announce(`${run.name}: ${t(`live.${run.state}`)}`);
+    boards.clear();
   }
-  sayWhyNoGames();
+  if (run.state !== "training" && boards.empty) showKeptGames();
+  showGamesState();
 }
 
 // New content, unless it is the same: a list somebody reads stays where it is.
@@ -169,20 +179,34 @@ function keepScrolled(part, content) {
 }
 
 function showGames(live) {
-  if (live) boards.take(live);
-  sayWhyNoGames();
+  boards.take(live.games);
+  showGamesState();
 }
 
-function sayWhyNoGames() {
-  const line = document.getElementById("no-games"), training = run.state === "training";
-  const name = encodeURIComponent(run.id);
-  line.replaceChildren(...training ? [t("live.games soon")]
-    : [t(run.state === "finished" ? "live.is finished" : "live.is stopped"), " ", element("a", { href: `/games?run=${name}` }, t("live.its games"))]);
-  line.hidden = training && boards.boards.length > 0;
-  document.getElementById("pause").hidden = !boards.boards.length;
+// What the boards show: games being played, or the last evaluation games of a run that is not training.
+function showGamesState() {
+  const { gamesTitle, noGames, pause } = view, training = run.state === "training";
+  gamesTitle.textContent = t(training ? "live.games" : "live.last games");
+  noGames.replaceChildren(...training ? [t("live.games soon")]
+    : [t(run.state === "finished" ? "live.is finished" : "live.is stopped"), " ", element("a", { href: `/games?run=${encodeURIComponent(run.id)}` }, t("live.its games"))]);
+  noGames.hidden = training && !boards.empty;
+  pause.hidden = boards.empty;
+}
+
+// The last games of a run that is not training, played over and over.
+async function showKeptGames() {
+  const followed = run;
+  boards.clear();
+  try {
+    const { games } = await api(`/api/games?${new URLSearchParams({ run: run.id, limit: BOARDS })}`);
+    const whole = await Promise.all(games.map(({ id }) => api(`/api/games/${encodeURIComponent(id)}`)));
+    if (run === followed && run.state !== "training") boards.repeat(whole);
+  } catch (error) {
+    tell(error.message);
+  }
+  showGamesState();
 }
 
 function showConnection(connected) {
   view.parts.link.textContent = connected ? "" : t("live.connection lost");
-  if (connected) tell(null);
 }

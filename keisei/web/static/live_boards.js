@@ -17,14 +17,18 @@ export class LiveBoards {
     this.button.addEventListener("click", () => this.#pause(!this.paused));
     this.#pause(false);
     const step = now => {
-      if (!this.paused) for (const board of this.boards) board.step(now);
+      if (!this.paused && !this.still) for (const board of this.boards) board.step(now);
       requestAnimationFrame(step);
     };
     requestAnimationFrame(step);
   }
 
-  // Takes the event `games`.
-  take({ games }) {
+  get empty() {
+    return !this.boards.length;
+  }
+
+  // Takes the games of the event `games`.
+  take(games) {
     games.forEach((game, i) => {
       if (!this.boards[i]) {
         this.boards[i] = new LiveBoard(this);
@@ -32,6 +36,14 @@ export class LiveBoards {
       }
       this.boards[i].take(game);
     });
+  }
+
+  // Plays whole games of /api/games from the beginning to the end, over and over.
+  repeat(games) {
+    this.take(games.map(({ id, sfen, moves, black_percent: percents, winner, reason, text, black, white }) => ({
+      number: id, title: `☗ ${black}  ☖ ${white}`, before: 0, sfen, moves, black_percent: percents ?? moves.map(() => null),
+      outcome: reason && { winner, reason, text } })));
+    for (const board of this.boards) board.repeats = true;
   }
 
   clear() {
@@ -58,19 +70,19 @@ class LiveBoard {
     this.curve = svg("path", { class: "curve" });
     this.area = svg("path", { class: "area" });
     const holder = element("div");
-    this.element = element("figure", { class: "live-board" }, holder,
-      svg("svg", { class: "values", viewBox: `0 0 ${GRAPH.width} ${GRAPH.height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("live.value line") },
-        this.area, svg("path", { class: "middle", d: `M0 ${GRAPH.height / 2}H${GRAPH.width}` }), this.curve),
+    this.graph = svg("svg", { class: "values", viewBox: `0 0 ${GRAPH.width} ${GRAPH.height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("live.value line") },
+      this.area, svg("path", { class: "middle", d: `M0 ${GRAPH.height / 2}H${GRAPH.width}` }), this.curve);
+    this.element = element("figure", { class: "live-board" }, holder, this.graph,
       element("figcaption", null, this.title, this.value, this.result));
     this.board = new MiniBoard(holder, { label: t("live.board") });
   }
 
   take(game) {
     this.newest = game;
-    if (!this.game) this.#begin(game, Math.max(game.moves.length - JOIN_BEFORE_END, 0));
+    if (!this.game) this.#begin(game, game.title ? 0 : Math.max(game.moves.length - JOIN_BEFORE_END, 0));
     else if (game.number === this.game.number) this.#extend(game);
     else if (this.page.still) this.#begin(game, game.moves.length);
-    if (this.page.still) this.#showUpTo(this.moves.length);
+    if (this.page.still && this.shown < this.moves.length) this.#showUpTo(this.moves.length);
   }
 
   // One move, if it is time for one.
@@ -80,7 +92,7 @@ class LiveBoard {
       this.#showUpTo(this.shown + 1);
       const left = this.moves.length - this.shown;
       this.due = now + (left === 0 && this.game.outcome ? END_MS : left > MANY_MOVES ? HURRIED_MS : MOVE_MS);
-    } else if (this.newest.number !== this.game.number) {
+    } else if (this.repeats || this.newest.number !== this.game.number) {
       this.#begin(this.newest, 0);
       this.due = now + MOVE_MS;
     }
@@ -109,7 +121,8 @@ class LiveBoard {
     const { t, lang, numbers } = this.page;
     while (this.shown < shown) this.position.play(this.moves[this.shown++]);
     this.board.show({ sfen: this.position.sfen(), last: shown ? this.moves[shown - 1] : null });
-    this.title.textContent = t("live.game move", { game: numbers.whole(this.game.number), move: this.first + shown });
+    const move = this.first + shown, { title, number } = this.game;
+    this.title.textContent = title ? `${title}  ${t("live.move", { move })}` : t("live.game move", { game: numbers.whole(number), move });
     const percent = this.percents.slice(0, Math.max(shown, 1)).findLast(value => value !== null) ?? null;
     this.value.textContent = percent === null ? "" : `☗ ${numbers.percent(percent / 100)}`;
     const over = shown === this.moves.length && this.game.outcome;
@@ -118,6 +131,7 @@ class LiveBoard {
   }
 
   #drawValues(shown) {
+    this.graph.toggleAttribute("hidden", this.percents.every(value => value === null));
     const { width, height } = GRAPH, scale = Math.max(shown, 40);
     const known = this.percents.slice(0, shown).map((value, i) => [i, value]).filter(([, value]) => value !== null);
     const points = known.map(([i, value]) => `${((i + 1) / scale * width).toFixed(1)} ${(height - 1 - value / 100 * (height - 2)).toFixed(1)}`);

@@ -17,7 +17,7 @@ export function strengthPanel({ rating }, { t, numbers }) {
   return [
     element("p", { class: "elo" }, element("b", null, value), " ", element("span", null, t("live.elo"))),
     interval && element("p", { class: "interval" }, interval),
-    element("p", { class: "dim" }, t("live.rated at", { step: numbers.short(step) })),
+    element("p", { class: "dim" }, t("live.rated at", { step: step < 1e5 ? numbers.whole(step) : numbers.short(step) })),
   ].filter(Boolean);
 }
 

@@ -6,14 +6,13 @@ import { api, element, remember, remembered, tell } from "./shell.js";
 
 const MOST_OTHERS = 5, OTHERS_MS = 30000, MOST_SMOOTHING = 10; // percent of the run
 
-// Returns { element, setRuns(runs, followed) }; series: of the run that is followed.
-export function liveTools({ group, page, series }) {
+// Returns { element, setRuns(runs, followed), whole: the button that ends a zoom }; followed: the run as the group has it.
+export function liveTools({ group, page }) {
   const { t, numbers } = page;
   const whole = element("button", { class: "primary", id: "whole", hidden: true, onclick: () => group.setZoom(null) }, t("live.whole run"));
-  group.onzoom = zoom => { whole.hidden = !zoom; };
-  const others = new Others({ group, page, series });
+  const others = new Others({ group, page });
   const tools = element("div", { class: "tools", role: "group", "aria-label": t("live.curves") }, whole, unitChoice(group, t), smoothingSlider(group, t, numbers), others.element);
-  return { element: tools, setRuns: (runs, followed) => others.setRuns(runs, followed) };
+  return { element: tools, whole, setRuns: (runs, followed) => others.setRuns(runs, followed) };
 }
 
 function unitChoice(group, t) {
@@ -39,8 +38,8 @@ function smoothingSlider(group, t, numbers) {
 
 // The other runs that are laid over; those still training are read anew now and then.
 class Others {
-  constructor({ group, page, series }) {
-    Object.assign(this, { group, page, series, chosen: new Map(), runs: [], run: null });
+  constructor({ group, page }) {
+    Object.assign(this, { group, page, chosen: new Map(), runs: [], run: null });
     this.list = element("div", { class: "menu" });
     this.summary = element("summary");
     this.element = element("details", { class: "others" }, this.summary, this.list);
@@ -97,6 +96,6 @@ class Others {
 
   #apply() {
     const others = [...this.chosen].map(([id, series]) => ({ name: this.runs.find(one => one.id === id)?.name ?? "", series }));
-    this.group.setRuns([{ name: this.run.name, series: this.series }, ...others]);
+    this.group.setRuns([this.run, ...others]);
   }
 }
