@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from keisei.errors import UserError
 from keisei.language.speaker import CODES
 from keisei.shogi import NotationError, RulesError
-from keisei.web import game_routes, run_routes, table_routes
+from keisei.web import analysis_routes, game_routes, run_routes, table_routes
 from keisei.web.answers import Refusal, json_response, refused
 from keisei.web.guard import Guard
 from keisei.web.site import Site
@@ -50,6 +50,7 @@ def make_app(site: Site, token: str | None) -> Starlette:
         *run_routes.routes(site),
         *game_routes.routes(site),
         *table_routes.routes(site),
+        *analysis_routes.routes(site),
         Route("/favicon.ico", _no_icon),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
@@ -85,4 +86,4 @@ async def _no_icon(_request: Request) -> Response:
 async def _tidy(site: Site) -> None:
     while True:
         await asyncio.sleep(_TIDY_SECONDS)
-        site.tables.remove_idle()
+        site.tidy()

@@ -38,8 +38,13 @@ def routes(site: Site) -> list[Route]:
             steps = start, query_number(request, "to", start, _MOST_STEP, _MOST_STEP)
         return json_response(await feed.curves_once(_names(request), steps))
 
+    async def ladder(request: Request) -> Response:
+        run = await asyncio.to_thread(site.shelf.run, request.query_params.get("run", ""))
+        return json_response({"tables": await asyncio.to_thread(site.ladders.tables, run.path)})
+
     return [
         Route("/api/site", about),
+        Route("/api/ladder", ladder),
         Route("/api/runs/{run}/events", events),
         Route("/api/runs/{run}/curves", curves),
     ]

@@ -1,9 +1,11 @@
-"""Everything that the routes share: runs, their feeds, games and tables."""
+"""Everything that the routes share: runs and their feeds, games, tables, analyses."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from keisei.web.analyses import Analyses
 from keisei.web.game_store import GameStore, StoredGame
+from keisei.web.ladder import Ladders
 from keisei.web.run_feed import RunFeed
 from keisei.web.run_shelf import RunShelf
 from keisei.web.tables import Tables
@@ -17,6 +19,8 @@ class Site:
     lang: str | None = None
     games: GameStore = field(default_factory=GameStore)
     tables: Tables = field(init=False)
+    analyses: Analyses = field(default_factory=Analyses)
+    ladders: Ladders = field(default_factory=Ladders)
     feeds: dict[Path, RunFeed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -36,7 +40,14 @@ class Site:
         for feed in self.feeds.values():
             feed.changes.end()
         self.tables.end_streams()
+        self.analyses.end_streams()
 
     def close(self) -> None:
         """End all engines."""
         self.tables.close()
+        self.analyses.close()
+
+    def tidy(self) -> None:
+        """End what nobody uses."""
+        self.tables.remove_idle()
+        self.analyses.pool.remove_idle()

@@ -13,7 +13,7 @@ from keisei.shogi import Color
 from keisei.web.answers import Refusal
 from keisei.web.engines import Engine, EngineError
 from keisei.web.event_stream import HEARTBEAT, Changes, event
-from keisei.web.run_shelf import WebPlayer
+from keisei.web.run_shelf import WebPlayer, id_of
 from keisei.web.table_clock import TableClock
 from keisei.web.table_game import TableGame
 
@@ -73,6 +73,8 @@ class Table:
         """Return everything of the table."""
         return {
             "id": self.id,
+            "version": self._version,
+            "game": id_of("table", self.id) if self.state == "over" and self.game.moves else None,
             "opponent": {"id": self.opponent.id, "name": self.opponent.name},
             "state": self.state,
             "error": self._error,
