@@ -1,7 +1,7 @@
 """The application: pages and their texts, the API of each subject, and the guard before all of them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -57,15 +57,17 @@ def make_app(site: Site, token: str | None) -> Starlette:
     # The guard comes first, and what it answers itself is not compressed.
     middleware = [Middleware(Guard, token=token), Middleware(GZipMiddleware, minimum_size=1000)]
     mistakes = (Refusal, UserError, NotationError, RulesError)
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=middleware,
         exception_handlers=dict.fromkeys(mistakes, refused),
         lifespan=tidied,
     )
+    app.router.redirect_slashes = False
+    return app
 
 
-def _page(name: str):  # type: ignore[no-untyped-def]
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def serve(_request: Request) -> Response:
         return FileResponse(STATIC / f"{name}.html", headers={"cache-control": "no-cache"})
 

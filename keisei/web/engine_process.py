@@ -93,9 +93,9 @@ class NetworkMind:
         record = GameRecord(moves, request["sfen"])
         analysis = self._analyst.analyze(record, visits=request["visits"], progress=progress)
         losses = [
-            {"ply": move.number, "loss": round(100 * move.loss, 1), "better": str(move.before.line[0])}
+            {"ply": move.number, "loss": loss, "better": str(move.before.line[0])}
             for move in analysis.moves
-            if move.loss > 0 and move.before.line
+            if (loss := round(100 * move.loss, 1)) > 0 and move.before.line
         ]
         percents = [black_percent(value.win_rate, value.turn) for value in analysis.positions]
         return {"black_percent": percents, "losses": losses}

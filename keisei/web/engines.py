@@ -7,14 +7,15 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from keisei.web.run_shelf import WebPlayer
 
 _LINE_BYTES = 1024 * 1024
 _STOP_SECONDS = 1.0  # an engine that goes on for longer is killed
 
+Answer = TypeVar("Answer")
 Told = Callable[[dict[str, Any]], None]
 
 
@@ -36,21 +37,29 @@ class Engine:
         """Its process, None if there is none."""
         return None if self._process is None else self._process.pid
 
+    async def start(self) -> None:
+        """Start the process if there is none, and wait until it can think."""
+        await self._twice(self._process_ready)
+
     async def ask(self, request: Mapping[str, Any], told: Told = lambda _: None) -> dict[str, Any]:
         """Return the engine's answer; told gets what it says while it thinks."""
+        return await self._twice(lambda: self._asked(request, told))
+
+    async def _twice(self, action: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Do something with the process, and once more with another if it dies."""
         async with self._lock:
             try:
-                return await self._asked(request, told)
+                return await action()
             except (EOFError, ConnectionError):
                 await self._end()
             try:
-                return await self._asked(request, told)
+                return await action()
             except (EOFError, ConnectionError) as error:
                 await self._end()
                 raise EngineError(f"the engine of {self.player.name} has ended twice") from error
 
     async def _asked(self, request: Mapping[str, Any], told: Told) -> dict[str, Any]:
-        process = self._process or await self._start()
+        process = await self._process_ready()
         self._number += 1
         number = self._number
         try:
@@ -60,8 +69,10 @@ class Engine:
             await asyncio.shield(self._stop(process, number))
             raise
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        """Start the process and wait until it is ready. The client never names the command."""
+    async def _process_ready(self) -> asyncio.subprocess.Process:
+        """Return the process, started if there is none. The client never names its command."""
+        if self._process is not None:
+            return self._process
         player = self.player
         what = ("built-in", player.name) if player.checkpoint is None else ("network", str(player.checkpoint))
         process = await asyncio.create_subprocess_exec(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keisei.shogi import Color
+from keisei.shogi import START_SFEN, Color
 from keisei.web.answers import Refusal
 from keisei.web.game_facts import listed, opening_texts
 from keisei.web.game_store import StoredGame
@@ -103,9 +103,9 @@ def _players(games: Iterable[StoredGame]) -> list[str]:
 
 
 def _openings(games: Iterable[StoredGame]) -> list[dict[str, Any]]:
-    """Return the most frequent openings."""
-    counts = Counter((game.sfen, game.opening) for game in games if game.opening)
+    """Return the most frequent openings of even games."""
+    counts = Counter(game.opening for game in games if game.opening and game.sfen == START_SFEN)
     return [
-        {"moves": moves, "texts": opening_texts(sfen, moves), "games": count}
-        for (sfen, moves), count in counts.most_common(_MOST_OPENINGS)
+        {"moves": moves, "texts": opening_texts(START_SFEN, moves), "games": count}
+        for moves, count in counts.most_common(_MOST_OPENINGS)
     ]

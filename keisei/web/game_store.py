@@ -10,9 +10,11 @@ each.
 import re
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISREG
 
 from keisei.runs.kept_games import kept_games
 from keisei.shogi import GameRecord, Move, NotationError, Outcome, RulesError, read_csa_games, read_kif
@@ -71,11 +73,15 @@ def stored_game(
     return StoredGame(id, run, kind, record.black, record.white, record.outcome, step, record.sfen, line)
 
 
+Entry = tuple[tuple[int, int], list[StoredGame]]  # of a file: time and size, games
+Files = dict[Path, Entry]
+
+
 class GameStore:
     """All games; its methods are for threads beside the event loop, one at a time."""
 
     def __init__(self) -> None:
-        self._files: dict[Path, tuple[tuple[int, int], list[StoredGame]]] = {}
+        self._runs: dict[Path, Files] = {}
         self._tables: dict[str, StoredGame] = {}
         self._lock = threading.Lock()
 
@@ -87,11 +93,6 @@ class GameStore:
 
     def game(self, wanted: str, runs: Sequence[Run]) -> StoredGame:
         """Return the game with an id."""
-        with self._lock:
-            games = [*self._tables.values(), *(game for _, many in self._files.values() for game in many)]
-        for game in games:
-            if game.id == wanted:
-                return game
         for game in self.games(runs):
             if game.id == wanted:
                 return game
@@ -102,24 +103,28 @@ class GameStore:
         self._tables[game.id] = game
 
     def _of_run(self, run: Run) -> list[StoredGame]:
+        before, self._runs[run.path] = self._runs.get(run.path, {}), {}
         kept = kept_games(run.path / "games")[::-1]
         matches = sorted((run.path / "evaluation" / "games").glob("*.csa"), key=_changed, reverse=True)
-        games = [game for path in kept for game in self._of_file(run, path, "training")]
-        return [game for path in matches for game in self._of_file(run, path, "evaluation")] + games
+        found = []
+        for path, kind in [
+            *((path, "evaluation") for path in matches),
+            *((path, "training") for path in kept),
+        ]:
+            with suppress(FileNotFoundError):  # set aside by a resume
+                self._runs[run.path][path] = entry = _entry(run, path, kind, before.get(path))
+                found += entry[1]
+        return found
 
-    def _of_file(self, run: Run, path: Path, kind: str) -> list[StoredGame]:
-        try:
-            stat = path.lstat()
-            regular = path.is_file() and not path.is_symlink() and stat.st_size <= MOST_FILE_BYTES
-            stamp = (stat.st_mtime_ns, stat.st_size)
-            if path in self._files and self._files[path][0] == stamp:
-                return self._files[path][1]
-            games = list(_read(run, path, kind)) if regular else []
-        except FileNotFoundError:  # set aside by a resume
-            self._files.pop(path, None)
-            return []
-        self._files[path] = (stamp, games)
-        return games
+
+def _entry(run: Run, path: Path, kind: str, known: Entry | None) -> Entry:
+    """Return a file's stamp and games, which are known if the stamp has not changed."""
+    stat = path.lstat()
+    stamp = (stat.st_mtime_ns, stat.st_size)
+    if known is not None and known[0] == stamp:
+        return known
+    regular = S_ISREG(stat.st_mode) and stat.st_size <= MOST_FILE_BYTES  # a link may lead anywhere
+    return stamp, list(_read(run, path, kind)) if regular else []
 
 
 def _read(run: Run, path: Path, kind: str) -> Iterable[StoredGame]:

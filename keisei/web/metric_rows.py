@@ -203,7 +203,8 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         return None
     if any(value is not None and type(value) not in (int, float) for value in row.values()):
         return None
-    return row if all(value is None or abs(value) < 1e300 for value in row.values()) else None
+    too_long = any(isinstance(value, int) and abs(value) >= 10**300 for value in row.values())
+    return None if too_long else row
 
 
 def _duration(row: dict[str, Any], moves: int) -> float:

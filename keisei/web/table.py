@@ -170,7 +170,7 @@ class Table:
         """Set clock and engine going for the side to move, or stop both at the end."""
         self._stop_thinking()
         state = self.state
-        self._run_clock(None if state in ("over", "failed") else self.game.turn)
+        self._run_clock(self.game.turn if state == "yours" else None)
         if state == "over":
             self._over(self)
         elif state == "thinking":
@@ -202,6 +202,8 @@ class Table:
             self.game.declare()
         else:
             try:
+                await self._engine.start()  # which takes a second, at nobody's cost
+                self._run_clock(self.game.turn)
                 answer = await self._engine.ask(self._request(), self._told)
             except EngineError as error:
                 self._error = str(error)

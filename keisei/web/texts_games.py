@@ -19,10 +19,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "games.reason": ("Decided by", "終局理由"),
     "games.opening": ("Opening", "序盤"),
     "games.length": ("length in moves", "手数"),
-    "games.shortest": ("From moves", "手数（以上）"),
-    "games.longest": ("To moves", "手数（以下）"),
+    "games.shortest": ("Least moves", "手数（以上）"),
+    "games.longest": ("Most moves", "手数（以下）"),
     "games.clear": ("Show all games", "絞り込みを解除"),
     "games.shown": ("{from}–{to} of {total} games", "{total}局中 {from}～{to}局"),
+    "games.reading": ("Reading the games …", "棋譜を読み込んでいます…"),
     "games.none": (
         "No game yet: evaluations of a training keep theirs, and so do games played here.",
         "棋譜はまだありません。学習中の評価対局と、ここで指した対局が表示されます。",

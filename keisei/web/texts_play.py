@@ -1,4 +1,4 @@
-"""Texts of the board and of the play and replay pages: English and Japanese side by side, as in keisei.language."""
+"""Texts of the board and of the play and replay pages: English and Japanese, as in keisei.language."""
 
 TEXTS: dict[str, tuple[str, str]] = {
     # The board. Lists are words with spaces between them: files 1 to 9, ranks a to i.

@@ -1,4 +1,4 @@
-"""Texts of the frame around every page of `keisei web`: English and Japanese side by side, as in keisei.language."""
+"""Texts of the frame around every page of `keisei web`: English and Japanese, as in keisei.language."""
 
 TEXTS: dict[str, tuple[str, str]] = {
     # Names of the pages, in the navigation and in the title.

@@ -64,7 +64,9 @@ class Web:
             connection.endheaders(body)
             response = connection.getresponse()
             return Answer(
-                response.status, {name.lower(): value for name, value in response.headers.items()}, response.read()
+                response.status,
+                {name.lower(): value for name, value in response.headers.items()},
+                response.read(),
             )
         finally:
             connection.close()
@@ -161,7 +163,6 @@ def web(folder: Path, *arguments: str, port: int | None = None) -> Iterator[Web]
 def free_port() -> int:
     """Return a port that nobody uses at this moment."""
 
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -195,5 +196,3 @@ def children_of(pid: int) -> list[int]:
         if int(parent) == pid and state != "Z":
             found.append(int(path.parent.name))
     return found
-
-

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from made_runs import made_run
-from web_server import Web, web
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright
@@ -51,15 +49,6 @@ def browser(playwright: "Playwright") -> "Iterator[Browser]":
     launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
     yield launched
     launched.close()
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """A server over a made run with metrics, games of both kinds and a ladder; no training runs."""
-    folder = tmp_path_factory.mktemp("site")
-    made_run(folder / "runs" / "first")
-    with web(folder) as server:
-        yield server
 
 
 @contextmanager
