@@ -18,7 +18,7 @@ export class Chart {
     Object.assign(this, { group, spec, hidden: new Set(), visible: false, stale: true, layers: [], frame: null, selection: null });
     const t = group.t;
     this.yText = group.numbers.of(spec.kind);
-    this.canvas = element("canvas", { tabindex: 0, role: "application", "aria-roledescription": t("live.chart") });
+    this.canvas = element("canvas", { tabindex: 0, role: "application", "aria-roledescription": t("live.chart"), "aria-label": spec.title });
     this.legend = element("div", { class: "legend" });
     this.empty = element("p", { class: "empty" }, t("live.no data"));
     const table = element("button", { class: "plain", title: t("live.table"), "aria-label": t("live.table of", { title: spec.title }),

@@ -28,6 +28,8 @@ form.addEventListener("input", event => {
   typing = setTimeout(() => choose(chosen()), TYPING_MS);
 });
 addEventListener("popstate", show);
+showFilters(wanted(), { players: [], reasons: [], openings: [] }); // until the games are read
+summary.textContent = t("games.reading");
 await show();
 
 // The filters in the address, only those that are set.
@@ -131,12 +133,12 @@ function row(game) {
     const won = game.winner === side;
     return [element("i", { class: `side ${side ? "white" : "black"}`, "aria-hidden": "true" }, side ? "☖" : "☗"), element("span", { class: won && "won" }, name || t("games.nobody"))];
   };
-  const kind = [t(`games.kind ${game.kind}`), game.step !== null && t("games.at step", { step: numbers.short(game.step) })].filter(Boolean).join(", ");
+  const kind = [t(`games.kind ${game.kind}`), game.step !== null && t("games.at step", { step: numbers.short(game.step) })].filter(Boolean).join(" · ");
   return element("tr", null,
     element("td", { class: "black" }, element("a", { href: `/games/${encodeURIComponent(game.id)}` }, player(game.black, 0))),
     element("td", { class: "white" }, player(game.white, 1)),
     element("td", { class: "result" }, game.text[lang]),
     element("td", { class: "plies number" }, element("span", null, numbers.whole(game.plies)), element("span", { class: "unit" }, ` ${t("games.plies")}`)),
-    element("td", { class: "opening" }, game.opening_texts[lang].join(" ")),
+    element("td", { class: "opening" }, game.opening_texts[lang].map(move => [element("span", null, move), " "]).flat()),
     element("td", { class: "from" }, kind));
 }

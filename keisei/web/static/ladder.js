@@ -3,13 +3,13 @@
 import { Numbers, ticks } from "./numbers.js";
 import { api, begin, element, svg, tell } from "./shell.js";
 
-const WIDTH = 1000, HEIGHT = 20, TICKS = 5, PAD = 0.04;
+const ALL = "all", WIDTH = 1000, HEIGHT = 20, TICKS = 5, PAD = 0.04;
 
 const { t, lang, site } = await begin("ladder");
 const numbers = new Numbers(lang);
 const places = element("div", { class: "ladders" });
 const choice = element("select", { id: "run", onchange: () => {
-  history.pushState(null, "", `/ladder${choice.value && `?run=${encodeURIComponent(choice.value)}`}`);
+  history.pushState(null, "", `/ladder?run=${encodeURIComponent(choice.value)}`);
   show();
 } });
 
@@ -19,34 +19,32 @@ document.getElementById("main").replaceChildren(element("h1", { class: "unseen" 
 addEventListener("popstate", show);
 await show();
 
+// The run in the address, else the newest; ALL of them one below the other.
 async function show() {
-  const wanted = new URLSearchParams(location.search).get("run") ?? "";
-  choice.replaceChildren(...[["", t("ladder.all runs")], ...site.runs.map(({ id, name }) => [id, name])].map(([value, name]) =>
+  const wanted = new URLSearchParams(location.search).get("run") ?? site.runs[0]?.id;
+  choice.replaceChildren(...[...site.runs.map(({ id, name }) => [id, name]), [ALL, t("ladder.all runs")]].map(([value, name]) =>
     element("option", { value, selected: value === wanted }, name)));
+  choice.disabled = !site.runs.length;
+  const runs = site.runs.filter(({ id }) => wanted === ALL || id === wanted);
   try {
-    const { tables } = await api(`/api/ladder${wanted && `?run=${encodeURIComponent(wanted)}`}`);
+    const answers = await Promise.all(runs.map(({ id }) => api(`/api/ladder?run=${encodeURIComponent(id)}`)));
     tell(null);
-    places.replaceChildren(...tables.length ? tables.map(ladder) : [element("section", { class: "card" },
+    const found = answers.flatMap(({ tables }, i) => tables.map(table => ladder(runs[i], table)));
+    places.replaceChildren(...found.length ? found : [element("section", { class: "card" },
       element("p", null, t("ladder.none")), element("pre", null, element("code", null, "keisei evaluate RUN")))]);
   } catch (error) {
     tell(error.message);
   }
 }
 
-function ladder({ run, name, conditions, seed, players }) {
-  const sorted = [...players].sort((one, other) => place(other) - place(one));
-  const range = rangeOf(sorted), title = [name ?? site.runs.find(({ id }) => id === run)?.name, conditions, seed !== null && t("ladder.seed", { n: seed })].filter(Boolean);
-  return element("section", { class: "card", "aria-label": title.join(", ") },
-    element("header", null, element("h2", null, title[0]), element("p", { class: "dim" }, title.slice(1).join(" · "))),
+function ladder(run, { conditions, seed, players }) {
+  const range = rangeOf(players), under = [conditions, seed !== null && t("ladder.seed", { n: seed })].filter(Boolean).join(" · ");
+  return element("section", { class: "card", "aria-label": `${run.name}, ${under}` },
+    element("header", null, element("h2", null, run.name), element("p", { class: "dim" }, under)),
     element("table", null,
       element("thead", null, element("tr", null, element("th", { scope: "col" }, t("ladder.player")), element("th", { scope: "col", class: "chart" }, axis(range)),
         ["elo", "interval", "los", "games", "score"].map(column => element("th", { scope: "col", class: `number ${column}`, title: t(`ladder.${column} hint`) }, t(`ladder.${column}`))))),
-      element("tbody", null, sorted.map(player => row(player, range, run)))));
-}
-
-// Where a player belongs who has won or lost all games: at the end that is known.
-function place({ elo, low, high }) {
-  return elo ?? (low !== null ? low + 1e5 : high !== null ? high - 1e5 : -1e6);
+      element("tbody", null, players.map(player => row(player, range, run.id)))));
 }
 
 function rangeOf(players) {
@@ -63,12 +61,12 @@ function axis(range) {
 
 function row(player, range, run) {
   const { name, elo, low, high, los, games, score } = player;
-  const query = new URLSearchParams({ ...run ? { run } : {}, player: name });
+  const query = new URLSearchParams({ run, player: name });
   return element("tr", null,
     element("th", { scope: "row" }, element("a", { href: `/games?${query}` }, name)),
     element("td", { class: "chart" }, bar(player, range)),
     element("td", { class: "number elo" }, elo !== null ? numbers.whole(elo) : bound(low, high)),
-    element("td", { class: "number interval" }, elo !== null && low !== null && high !== null ? t("ladder.from to", { low: numbers.whole(low), high: numbers.whole(high) }) : "–"),
+    element("td", { class: "number interval" }, elo !== null && low !== null && high !== null && low < high ? t("ladder.from to", { low: numbers.whole(low), high: numbers.whole(high) }) : "–"),
     element("td", { class: "number los" }, los === null || los === undefined ? "–" : numbers.percent(los)),
     element("td", { class: "number games" }, numbers.whole(games)),
     element("td", { class: "number score" }, numbers.percent(score)));
