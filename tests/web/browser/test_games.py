@@ -15,7 +15,7 @@ from keisei.runs.kept_games import kept_game_path
 from keisei.shogi import Color, GameRecord, Outcome, Reason, read_csa, read_kif, write_kif
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Dialog, Page
 
 OWN = "first@204800"
 
@@ -31,12 +31,19 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 def rows(page: "Page") -> list[list[str]]:
     """Return the rows in sight, once they have been read."""
-    page.wait_for_function("() => document.querySelector('.list tbody tr, .list table[hidden]') && !document.querySelector('[aria-busy]')")
+    page.wait_for_function(
+        "() => document.querySelector('.list tbody tr, .list table[hidden]')"
+        " && !document.querySelector('[aria-busy]')"
+    )
     return [row.locator("td").all_inner_texts() for row in page.locator(".list tbody tr").all()]
 
 
 def wait_for_rows(page: "Page", count: int) -> list[list[str]]:
-    page.wait_for_function("count => document.querySelectorAll('.list tbody tr').length === count && !document.querySelector('[aria-busy]')", arg=count)
+    page.wait_for_function(
+        "count => document.querySelectorAll('.list tbody tr').length === count"
+        " && !document.querySelector('[aria-busy]')",
+        arg=count,
+    )
     return rows(page)
 
 
@@ -85,7 +92,9 @@ def test_filters_choose_and_are_in_the_address(page: "Page", site: Web) -> None:
         ("Opening", "7g7f 6a7b 8h3c+ 4a4b (1)", "opening", "7g7f,6a7b,8h3c+,4a4b"),
     ],
 )
-def test_a_filter_shows_what_the_server_finds(page: "Page", site: Web, label: str, chosen: str, name: str, value: str) -> None:
+def test_a_filter_shows_what_the_server_finds(
+    page: "Page", site: Web, label: str, chosen: str, name: str, value: str
+) -> None:
     total = site.get(f"/api/games?{name}={value.replace('+', '%2B')}")["total"]
     assert 0 < total < 12
     page.goto(f"{site.base}/games")
@@ -159,10 +168,20 @@ def test_the_filtered_games_are_downloaded(page: "Page", site: Web, kind: str) -
 def test_names_are_texts_and_long_ones_break(page: "Page", tmp_path: Path) -> None:
     run = made_run(tmp_path / "runs" / f"{'long' * 30}-<img src=x onerror=alert(1)>", games=1)
     hostile = "<b onmouseover=alert(1)>" + "name" * 40
-    record = GameRecord(tuple(game(1).history), black=hostile, white="'\"&<script>", outcome=Outcome(Color.BLACK, Reason.RESIGNATION))
+    record = GameRecord(
+        tuple(game(1).history),
+        black=hostile,
+        white="'\"&<script>",
+        outcome=Outcome(Color.BLACK, Reason.RESIGNATION),
+    )
     kept_game_path(run / "games", 4096, 99).write_text(write_kif(record), "utf-8")
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def note(dialog: "Dialog") -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
     with web(tmp_path) as server:
         page.set_viewport_size({"width": 390, "height": 800})
         for path in ("/games", "/", "/ladder"):

@@ -18,7 +18,9 @@ OWN = "first@204800"
 
 def rows(page: "Page") -> list[list[str]]:
     page.locator(".ladders section tbody tr").first.wait_for()
-    return [row.locator("th, td:not(.chart)").all_inner_texts() for row in page.locator(".ladders tbody tr").all()]
+    return [
+        row.locator("th, td:not(.chart)").all_inner_texts() for row in page.locator(".ladders tbody tr").all()
+    ]
 
 
 def test_players_stand_by_rating_with_their_figures(page: "Page", site: Web) -> None:
@@ -55,7 +57,9 @@ def test_bars_end_and_intervals_lie_where_the_ratings_are(page: "Page", site: We
 def test_a_row_leads_to_the_players_games(page: "Page", site: Web) -> None:
     page.goto(f"{site.base}/ladder")
     rows(page)
-    page.locator("tbody tr", has_text="greedy").locator("td.games").click(force=True)  # the link lies over the row
+    page.locator("tbody tr", has_text="greedy").locator("td.games").click(
+        force=True
+    )  # the link lies over the row
     page.wait_for_url("**/games?*")
     assert parse_qs(urlsplit(page.url).query) == {"run": [site.run()], "player": ["greedy"]}
     page.locator(".list tbody tr").nth(5).wait_for()
@@ -66,7 +70,12 @@ def test_all_runs_and_conditions_and_a_rating_without_an_end(page: "Page", tmp_p
     second = made_run(tmp_path / "runs" / "second")
     with ResultsStore.open(second / "evaluation" / "results.sqlite") as results:
         results.add_player("unbeaten", "unbeaten", None)
-        results.add([StoredGame("unbeaten", "random", "other conditions", 7, pair, 0, "checkmate", 80) for pair in range(20)])
+        results.add(
+            [
+                StoredGame("unbeaten", "random", "other conditions", 7, pair, 0, "checkmate", 80)
+                for pair in range(20)
+            ]
+        )
     with web(tmp_path) as server:
         page.goto(f"{server.base}/ladder?run={server.run('second')}")
         rows(page)
