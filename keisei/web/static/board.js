@@ -25,6 +25,9 @@ export class Board {
     Object.assign(this, { host, t, onPress, handicap, turned: false, position: null, last: null, check: false });
     Object.assign(this, { chosen: null, destinations: new Set(), movable: new Set(), arrows: [], current: null });
     NARROW.addEventListener("change", () => this.#build());
+    // Not on the grid: Chromium makes a tab stop of whatever in an SVG listens for focus.
+    host.addEventListener("focusin", event => this.#showCursor(event.target));
+    host.addEventListener("focusout", () => this.cursor.setAttribute("visibility", "hidden"));
     this.#build();
   }
 
@@ -129,12 +132,11 @@ export class Board {
       this.cells.set(square, cell);
       return cell;
     })));
-    return svg("g", { role: pressable ? "grid" : "table", "aria-label": this.t("board.board"),
-      onfocusin: event => this.#showCursor(event.target), onfocusout: () => this.cursor.setAttribute("visibility", "hidden") }, rows);
+    return svg("g", { role: pressable ? "grid" : "table", "aria-label": this.t("board.board") }, rows);
   }
 
   #showCursor(cell) {
-    if (!cell.matches(":focus-visible")) return;
+    if (!this.cells.has(cell.dataset.at) || !cell.matches(":focus-visible")) return;
     const [x, y] = this.place(cell.dataset.at);
     for (const [name, value] of [["x", x + 4], ["y", y + 4], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
   }
