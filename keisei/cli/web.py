@@ -50,14 +50,26 @@ def web(
 
     Ctrl-C ends it.
     """
-    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        raise UserError(f"keisei web needs {missing[0]}, which is not installed: {install_command('web')}")
+    require_web()
     language = None if lang is None else speaker_for(lang).code
     named = [_run(text, directory) for text in runs or []]
     server: Any = import_module("keisei.web.server")
     raise typer.Exit(
         server.run(named, directory, host=host, port=port, token=token, lang=language, open_browser=open_it)
     )
+
+
+def require_web() -> None:
+    """Say what to install if the extra is missing."""
+    if missing := [name for name in _PACKAGES if not _is_installed(name)]:
+        raise UserError(f"the page needs {missing[0]}, which is not installed: {install_command('web')}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ValueError:  # it was made impossible to import
+        return False
 
 
 def _run(text: str, directory: Path) -> Path:

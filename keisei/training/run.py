@@ -116,11 +116,16 @@ def train(
 
 
 def begin_run(
-    config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE, *, listeners: Sequence[Listener] = ()
+    config: AppConfig,
+    command: Sequence[str],
+    ranks: Ranks = ALONE,
+    *,
+    listeners: Sequence[Listener] = (),
+    notices: Sequence[str] = (),
 ) -> RunResult:
     """Train from scratch in a new directory. ranks: those that learn together; this is the first of them.
 
-    listeners: as for train.
+    listeners: as for train. notices: what else the user should see at the beginning.
     """
     _check_extras(config)
     device = choose_device(config.run.device)
@@ -139,7 +144,9 @@ def begin_run(
                 needed_bytes=NEEDED_BYTES + checkpoint_bytes(config),
             ) as directory,
         ):
-            return _train(trainer, games, directory, ranks, stop, notices=[], resumed=False, more=listeners)
+            return _train(
+                trainer, games, directory, ranks, stop, notices=notices, resumed=False, more=listeners
+            )
 
 
 def follow_run(ranks: Ranks, own_network: str = "") -> RunResult:
@@ -178,16 +185,18 @@ def resume_run(
     ranks: Ranks = ALONE,
     *,
     listeners: Sequence[Listener] = (),
+    notices: Sequence[str] = (),
 ) -> RunResult:
     """Continue a run from the named checkpoint, or from its last one.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given. ranks,
-    listeners: as for begin_run.
+    listeners, notices: as for begin_run.
     """
     if found.run is None:
         raise CheckpointError(f"checkpoint {found.checkpoint} is not in a run: expected one of a run")
     with RunDirectory.open(found.run) as directory:
-        checkpoint, notices = _checkpoint_of(found, directory)
+        checkpoint, found_damaged = _checkpoint_of(found, directory)
+        notices = [*notices, *found_damaged]
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)

@@ -17,7 +17,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "keisei-token"
-LEAST_TOKEN = 12  # characters
 
 _LOOPBACK = re.compile(
     r"(localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE

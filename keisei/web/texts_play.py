@@ -42,6 +42,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "board.do not promote short": ("stay", "不成"),
     # What a search says.
     "board.win rate of black": ("Win rate of Black, %", "先手の勝率（%）"),
+    "board.mover's win rate": ("win rate of the side to move", "手番側の勝率"),
     "board.reading": ("move {ply}: {percent} %", "{ply}手目 {percent}%"),
     "board.no reading": ("move {ply}", "{ply}手目"),
     "board.percent": ("{percent} %", "{percent}%"),

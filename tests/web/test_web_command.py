@@ -11,7 +11,7 @@ import pytest
 from made_runs import made_run
 from web_server import KEISEI, PATIENCE, free_port, web
 
-from keisei.web.server import PORT, is_loopback, listen
+from keisei.web.address import PORT, is_loopback, listen
 
 
 def keisei_web(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -127,7 +127,7 @@ def test_without_the_extra_one_line_says_what_to_install(missing: str, tmp_path:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"keisei: keisei web needs {missing}, which is not installed: "
+        f"keisei: the page needs {missing}, which is not installed: "
         "pip install '.[web]' in Keisei's source directory\n"
     )
 
