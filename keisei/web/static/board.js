@@ -6,17 +6,30 @@ import { HAND_ORDER, RANKS, fromSquare, isDrop, isWhite, toSquare } from "/stati
 import { SQUARE, pieceUse } from "/static/pieces.js";
 
 const { width: W, height: H } = SQUARE;
-const WIDTH = 9 * W, HEIGHT = 9 * H;
+const WIDTH = 9 * W,
+  HEIGHT = 9 * H;
 const NARROW = matchMedia("(max-width: 640px)");
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 const MOVE_MS = 140;
 
 // Where the hands stand: beside the board, or above and below it on a narrow screen. Each has room for seven kinds.
 const LAYOUTS = {
-  wide: { box: [-178, -46, WIDTH + 362, HEIGHT + 74], tray: [126, 7 * 98 + 12], slot: [126, 98], step: [0, 98],
-    lower: [WIDTH + 52, HEIGHT - 7 * 98 + 8], upper: [-178 + 2, -42] },
-  narrow: { box: [-28, -170, WIDTH + 70, HEIGHT + 322], tray: [WIDTH + 66, 118], slot: [138, 116], step: [138, 0],
-    lower: [-26, HEIGHT + 32], upper: [-26, -168] },
+  wide: {
+    box: [-178, -46, WIDTH + 362, HEIGHT + 74],
+    tray: [126, 7 * 98 + 12],
+    slot: [126, 98],
+    step: [0, 98],
+    lower: [WIDTH + 52, HEIGHT - 7 * 98 + 8],
+    upper: [-178 + 2, -42],
+  },
+  narrow: {
+    box: [-28, -170, WIDTH + 70, HEIGHT + 322],
+    tray: [WIDTH + 66, 118],
+    slot: [138, 116],
+    step: [138, 0],
+    lower: [-26, HEIGHT + 32],
+    upper: [-26, -168],
+  },
 };
 
 export class Board {
@@ -68,14 +81,17 @@ export class Board {
 
   // The square `columns` to the right and `rows` down of another one, as seen; the edge stops it.
   neighbour(square, columns, rows) {
-    const sign = this.turned ? -1 : 1, within = (value, low, high) => Math.min(high, Math.max(low, value));
-    const file = within(Number(square[0]) - sign * columns, 1, 9), rank = within(RANKS.indexOf(square[1]) + sign * rows, 0, 8);
+    const sign = this.turned ? -1 : 1,
+      within = (value, low, high) => Math.min(high, Math.max(low, value));
+    const file = within(Number(square[0]) - sign * columns, 1, 9),
+      rank = within(RANKS.indexOf(square[1]) + sign * rows, 0, 8);
     return `${file}${RANKS[rank]}`;
   }
 
   // The upper left corner of a square.
   place(square) {
-    const x = 9 - Number(square[0]), y = RANKS.indexOf(square[1]);
+    const x = 9 - Number(square[0]),
+      y = RANKS.indexOf(square[1]);
     return this.turned ? [(8 - x) * W, (8 - y) * H] : [x * W, y * H];
   }
 
@@ -89,67 +105,136 @@ export class Board {
 
   #build() {
     this.layout = LAYOUTS[NARROW.matches ? "narrow" : "wide"];
-    this.layers = Object.fromEntries(["marks", "pieces", "hands", "dots", "arrows"].map(name => [name, svg("g", { class: `layer-${name}` })]));
+    this.layers = Object.fromEntries(
+      ["marks", "pieces", "hands", "dots", "arrows"].map(name => [name, svg("g", { class: `layer-${name}` })]),
+    );
     for (const name of ["marks", "pieces", "dots", "arrows"]) this.layers[name].setAttribute("aria-hidden", "true");
     this.cursor = svg("rect", { class: "cursor", width: W - 8, height: H - 8, rx: 6, visibility: "hidden" });
     this.current ??= this.turned ? "5c" : "5g";
     const focused = this.host.contains(document.activeElement) && document.activeElement.dataset?.at;
-    this.host.replaceChildren(svg("svg", { class: "board large", viewBox: this.layout.box.join(" ") },
-      this.#wood(), this.layers.marks, this.#lines(), this.layers.pieces, this.layers.dots, this.layers.arrows, this.#cells(), this.cursor, this.layers.hands));
+    this.host.replaceChildren(
+      svg(
+        "svg",
+        { class: "board large", viewBox: this.layout.box.join(" ") },
+        this.#wood(),
+        this.layers.marks,
+        this.#lines(),
+        this.layers.pieces,
+        this.layers.dots,
+        this.layers.arrows,
+        this.#cells(),
+        this.cursor,
+        this.layers.hands,
+      ),
+    );
     if (this.position) this.#draw();
     if (focused && this.cells.has(focused)) this.focus(focused);
   }
 
   #wood() {
-    const { t } = this, names = [];
+    const { t } = this,
+      names = [];
     for (let i = 0; i < 9; i++) {
       const [x, y] = this.place(`${i + 1}${RANKS[i]}`);
       names.push(svg("text", { x: x + W / 2, y: -15 }, t("board.files").split(" ")[i]));
       names.push(svg("text", { x: WIDTH + 19, y: y + H / 2 + 9 }, t("board.ranks").split(" ")[i]));
     }
-    return svg("g", { "aria-hidden": "true" },
-      svg("linearGradient", { id: "board-wood", x1: 0, y1: 0, x2: 0.25, y2: 1 },
-        svg("stop", { offset: 0, class: "board-light" }), svg("stop", { offset: 1, class: "board-dark" })),
+    return svg(
+      "g",
+      { "aria-hidden": "true" },
+      svg(
+        "linearGradient",
+        { id: "board-wood", x1: 0, y1: 0, x2: 0.25, y2: 1 },
+        svg("stop", { offset: 0, class: "board-light" }),
+        svg("stop", { offset: 1, class: "board-dark" }),
+      ),
       svg("rect", { class: "board-shadow", x: -22, y: -38, width: WIDTH + 64, height: HEIGHT + 64, rx: 9 }),
-      svg("rect", { class: "wood", x: -26, y: -42, width: WIDTH + 66, height: HEIGHT + 64, rx: 9, fill: "url(#board-wood)" }),
-      svg("g", { class: "coordinates", "text-anchor": "middle" }, names));
+      svg("rect", {
+        class: "wood",
+        x: -26,
+        y: -42,
+        width: WIDTH + 66,
+        height: HEIGHT + 64,
+        rx: 9,
+        fill: "url(#board-wood)",
+      }),
+      svg("g", { class: "coordinates", "text-anchor": "middle" }, names),
+    );
   }
 
   #lines() {
     const lines = [1, 2, 3, 4, 5, 6, 7, 8].map(i => `M0 ${i * H}H${WIDTH}M${i * W} 0V${HEIGHT}`).join("");
-    return svg("g", { "aria-hidden": "true" }, svg("path", { class: "lines", d: lines }), svg("rect", { class: "frame", width: WIDTH, height: HEIGHT }),
-      [[3, 3], [6, 3], [3, 6], [6, 6]].map(([x, y]) => svg("circle", { class: "star", cx: x * W, cy: y * H, r: 6.5 })));
+    return svg(
+      "g",
+      { "aria-hidden": "true" },
+      svg("path", { class: "lines", d: lines }),
+      svg("rect", { class: "frame", width: WIDTH, height: HEIGHT }),
+      [
+        [3, 3],
+        [6, 3],
+        [3, 6],
+        [6, 6],
+      ].map(([x, y]) => svg("circle", { class: "star", cx: x * W, cy: y * H, r: 6.5 })),
+    );
   }
 
   // The squares as screen readers and the mouse meet them: a grid whose one tab stop moves (a table if nothing can be pressed).
   #cells() {
-    const pressable = Boolean(this.onPress), ranks = this.turned ? [...RANKS].reverse() : [...RANKS];
+    const pressable = Boolean(this.onPress),
+      ranks = this.turned ? [...RANKS].reverse() : [...RANKS];
     this.cells = new Map();
-    const rows = ranks.map(rank => svg("g", { role: "row" }, Array.from({ length: 9 }, (_, i) => {
-      const square = `${this.turned ? i + 1 : 9 - i}${rank}`, [x, y] = this.place(square);
-      const cell = svg("rect", { class: "cell", role: pressable ? "gridcell" : "cell", x, y, width: W, height: H, "data-at": square,
-        tabindex: pressable ? (square === this.current ? 0 : -1) : null, onclick: pressable && (() => this.onPress(square)) });
-      this.cells.set(square, cell);
-      return cell;
-    })));
+    const rows = ranks.map(rank =>
+      svg(
+        "g",
+        { role: "row" },
+        Array.from({ length: 9 }, (_, i) => {
+          const square = `${this.turned ? i + 1 : 9 - i}${rank}`,
+            [x, y] = this.place(square);
+          const cell = svg("rect", {
+            class: "cell",
+            role: pressable ? "gridcell" : "cell",
+            x,
+            y,
+            width: W,
+            height: H,
+            "data-at": square,
+            tabindex: pressable ? (square === this.current ? 0 : -1) : null,
+            onclick: pressable && (() => this.onPress(square)),
+          });
+          this.cells.set(square, cell);
+          return cell;
+        }),
+      ),
+    );
     return svg("g", { role: pressable ? "grid" : "table", "aria-label": this.t("board.board") }, rows);
   }
 
   #showCursor(cell) {
     if (!this.cells.has(cell.dataset.at) || !cell.matches(":focus-visible")) return;
     const [x, y] = this.place(cell.dataset.at);
-    for (const [name, value] of [["x", x + 4], ["y", y + 4], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
+    for (const [name, value] of [
+      ["x", x + 4],
+      ["y", y + 4],
+      ["visibility", "visible"],
+    ])
+      this.cursor.setAttribute(name, value);
   }
 
   #draw() {
-    const { squares, turn } = this.position, checked = this.check ? this.position.king(turn) : null;
+    const { squares, turn } = this.position,
+      checked = this.check ? this.position.king(turn) : null;
     const marks = [];
-    const mark = (square, kind) => { const [x, y] = this.place(square); marks.push(svg("rect", { class: `mark ${kind}`, x, y, width: W, height: H })); };
+    const mark = (square, kind) => {
+      const [x, y] = this.place(square);
+      marks.push(svg("rect", { class: `mark ${kind}`, x, y, width: W, height: H }));
+    };
     if (this.last) [fromSquare(this.last), toSquare(this.last)].filter(Boolean).forEach(square => mark(square, "last"));
     if (checked) mark(checked, "check");
     if (this.cells.has(this.chosen)) mark(this.chosen, "chosen");
     this.layers.marks.replaceChildren(...marks);
-    this.uses = new Map([...squares].map(([square, piece]) => [square, pieceUse(piece, ...this.place(square), this.turned)]));
+    this.uses = new Map(
+      [...squares].map(([square, piece]) => [square, pieceUse(piece, ...this.place(square), this.turned)]),
+    );
     this.layers.pieces.replaceChildren(...this.uses.values());
     this.layers.dots.replaceChildren(...[...this.destinations].map(square => this.#dot(square)));
     for (const [square, cell] of this.cells) {
@@ -162,16 +247,30 @@ export class Board {
   }
 
   #dot(square) {
-    const [x, y] = this.place(square), taken = this.position.squares.has(square);
-    return taken ? svg("rect", { class: "dot take", x: x + 5, y: y + 5, width: W - 10, height: H - 10, rx: 12, "data-to": square })
+    const [x, y] = this.place(square),
+      taken = this.position.squares.has(square);
+    return taken
+      ? svg("rect", { class: "dot take", x: x + 5, y: y + 5, width: W - 10, height: H - 10, rx: 12, "data-to": square })
       : svg("circle", { class: "dot", cx: x + W / 2, cy: y + H / 2, r: 12.5, "data-to": square });
   }
 
   #label(square) {
-    const { t } = this, piece = this.position.squares.get(square);
-    const named = piece ? t("board.piece", { side: this.sideName(isWhite(piece) ? "w" : "b"), kind: t(`board.kind ${piece.toUpperCase()}`) }) : t("board.empty");
-    const states = [square === this.chosen && "board.chosen", this.destinations.has(square) && "board.legal", this.last && toSquare(this.last) === square && "board.last",
-      this.check && square === this.position.king(this.position.turn) && "board.in check"].filter(Boolean).map(key => t(key));
+    const { t } = this,
+      piece = this.position.squares.get(square);
+    const named = piece
+      ? t("board.piece", {
+          side: this.sideName(isWhite(piece) ? "w" : "b"),
+          kind: t(`board.kind ${piece.toUpperCase()}`),
+        })
+      : t("board.empty");
+    const states = [
+      square === this.chosen && "board.chosen",
+      this.destinations.has(square) && "board.legal",
+      this.last && toSquare(this.last) === square && "board.last",
+      this.check && square === this.position.king(this.position.turn) && "board.in check",
+    ]
+      .filter(Boolean)
+      .map(key => t(key));
     const place = { file: square[0], rank: t("board.spoken ranks").split(" ")[RANKS.indexOf(square[1])], piece: named };
     return [t("board.square", place), ...states].join(t("board.comma"));
   }
@@ -183,26 +282,59 @@ export class Board {
   }
 
   #hand(side) {
-    const below = (side === "b") !== this.turned, { tray, step, lower, upper } = this.layout, hand = this.position.hands[side];
-    const held = [...HAND_ORDER].filter(letter => hand[letter]), skipped = step[1] ? 7 - held.length : 0;
-    const label = [this.t("board.hand", { side: this.sideName(side) }), ...(held.length ? [] : [this.t("board.nothing")])].join(this.t("board.comma"));
-    return svg("g", { class: "hand", role: "group", "aria-label": label, transform: `translate(${below ? lower : upper})` },
+    const below = (side === "b") !== this.turned,
+      { tray, step, lower, upper } = this.layout,
+      hand = this.position.hands[side];
+    const held = [...HAND_ORDER].filter(letter => hand[letter]),
+      skipped = step[1] ? 7 - held.length : 0;
+    const label = [
+      this.t("board.hand", { side: this.sideName(side) }),
+      ...(held.length ? [] : [this.t("board.nothing")]),
+    ].join(this.t("board.comma"));
+    return svg(
+      "g",
+      { class: "hand", role: "group", "aria-label": label, transform: `translate(${below ? lower : upper})` },
       svg("rect", { class: "tray", width: tray[0], height: tray[1], rx: 10 }),
-      held.map((letter, i) => { // the upper hand is seen from across the board
+      held.map((letter, i) => {
+        // the upper hand is seen from across the board
         const number = below ? i + skipped : 6 - i - skipped;
-        return this.#held(side, letter, hand[letter], step.map(size => number * size));
-      }));
+        return this.#held(
+          side,
+          letter,
+          hand[letter],
+          step.map(size => number * size),
+        );
+      }),
+    );
   }
 
   #held(side, letter, count, [x, y]) {
     const [width, height] = this.layout.slot;
-    const at = `${letter}*`, mine = this.onPress && side === this.position.turn && this.movable.has(at), chosen = mine && at === this.chosen;
+    const at = `${letter}*`,
+      mine = this.onPress && side === this.position.turn && this.movable.has(at),
+      chosen = mine && at === this.chosen;
     const label = this.t("board.held", { kind: this.t(`board.kind ${letter}`), count });
-    return svg("g", { class: `held${mine ? " pressable" : ""}${chosen ? " chosen" : ""}`, transform: `translate(${x} ${y})`, "data-at": mine ? at : null,
-      role: mine ? "button" : "img", "aria-label": label, "aria-pressed": mine ? String(chosen) : null, tabindex: mine ? 0 : null, onclick: mine && (() => this.onPress(at)) },
+    return svg(
+      "g",
+      {
+        class: `held${mine ? " pressable" : ""}${chosen ? " chosen" : ""}`,
+        transform: `translate(${x} ${y})`,
+        "data-at": mine ? at : null,
+        role: mine ? "button" : "img",
+        "aria-label": label,
+        "aria-pressed": mine ? String(chosen) : null,
+        tabindex: mine ? 0 : null,
+        onclick: mine && (() => this.onPress(at)),
+      },
       svg("rect", { class: "slot", x: 2, width: width - 4, height: height - 2, rx: 8 }),
       pieceUse(side === "b" ? letter : letter.toLowerCase(), width / 2 - W / 2 - 6, (height - H) / 2, this.turned),
-      count > 1 && svg("text", { class: "count", x: width - 24, y: height - 12, "text-anchor": "middle", "aria-hidden": "true" }, count));
+      count > 1 &&
+        svg(
+          "text",
+          { class: "count", x: width - 24, y: height - 12, "text-anchor": "middle", "aria-hidden": "true" },
+          count,
+        ),
+    );
   }
 
   #drawArrows() {
@@ -211,30 +343,55 @@ export class Board {
 
   #arrow({ move, text }, rank) {
     const middle = square => this.place(square).map((corner, i) => corner + (i ? H : W) / 2);
-    const [x2, y2] = middle(toSquare(move)), parts = [];
+    const [x2, y2] = middle(toSquare(move)),
+      parts = [];
     let [x, y] = [x2, y2 + 34];
     if (isDrop(move)) {
-      const piece = this.position.turn === "b" ? move[0] : move[0].toLowerCase(), [left, top] = this.place(toSquare(move));
-      parts.push(pieceUse(piece, left, top, this.turned), svg("rect", { class: "drop", x: left + 6, y: top + 6, width: W - 12, height: H - 12, rx: 12 }));
+      const piece = this.position.turn === "b" ? move[0] : move[0].toLowerCase(),
+        [left, top] = this.place(toSquare(move));
+      parts.push(
+        pieceUse(piece, left, top, this.turned),
+        svg("rect", { class: "drop", x: left + 6, y: top + 6, width: W - 12, height: H - 12, rx: 12 }),
+      );
     } else {
-      const [x1, y1] = middle(fromSquare(move)), length = Math.hypot(x2 - x1, y2 - y1), half = 8.5 - 1.5 * Math.min(rank, 3);
-      const end = length - 6, neck = end - 34, head = half + 13, degrees = Math.atan2(y2 - y1, x2 - x1) * 180 / Math.PI;
-      parts.push(svg("path", { class: "shaft", transform: `translate(${x1} ${y1}) rotate(${degrees})`,
-        d: `M18 ${-half * 0.6}L${neck} ${-half}L${neck - 5} ${-head}L${end} 0L${neck - 5} ${head}L${neck} ${half}L18 ${half * 0.6}Z` }));
-      [x, y] = [x2 + (x2 - x1) / length * 20, y2 + (y2 - y1) / length * 20]; // just beyond its point
+      const [x1, y1] = middle(fromSquare(move)),
+        length = Math.hypot(x2 - x1, y2 - y1),
+        half = 8.5 - 1.5 * Math.min(rank, 3);
+      const end = length - 6,
+        neck = end - 34,
+        head = half + 13,
+        degrees = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
+      parts.push(
+        svg("path", {
+          class: "shaft",
+          transform: `translate(${x1} ${y1}) rotate(${degrees})`,
+          d: `M18 ${-half * 0.6}L${neck} ${-half}L${neck - 5} ${-head}L${end} 0L${neck - 5} ${head}L${neck} ${half}L18 ${half * 0.6}Z`,
+        }),
+      );
+      [x, y] = [x2 + ((x2 - x1) / length) * 20, y2 + ((y2 - y1) / length) * 20]; // just beyond its point
     }
-    if (text) parts.push(svg("rect", { class: "pill", x: x - 35, y: y - 17, width: 70, height: 34, rx: 17 }), svg("text", { class: "share", x, y: y + 8.5, "text-anchor": "middle" }, text));
+    if (text)
+      parts.push(
+        svg("rect", { class: "pill", x: x - 35, y: y - 17, width: 70, height: 34, rx: 17 }),
+        svg("text", { class: "share", x, y: y + 8.5, "text-anchor": "middle" }, text),
+      );
     return svg("g", { class: `arrow rank-${Math.min(rank, 3)}`, "data-move": move }, parts);
   }
 
   // The piece is drawn where it went; let it come from where it was (from its owner's hand if it was dropped).
   #slide(move) {
-    const to = toSquare(move), use = this.uses.get(to), [x, y] = this.place(to);
+    const to = toSquare(move),
+      use = this.uses.get(to),
+      [x, y] = this.place(to);
     if (!use) return;
-    const below = (this.position.turn === "w") !== this.turned, { lower, upper, tray } = this.layout;
+    const below = (this.position.turn === "w") !== this.turned,
+      { lower, upper, tray } = this.layout;
     const hand = (below ? lower : upper).map((corner, i) => corner + (tray[i] - (i ? H : W)) / 2);
     const [fromX, fromY] = isDrop(move) ? hand : this.place(fromSquare(move));
     this.layers.pieces.append(use); // above the others on its way
-    use.animate([{ transform: `translate(${fromX - x}px, ${fromY - y}px)` }, { transform: "none" }], { duration: MOVE_MS, easing: "ease-out" });
+    use.animate([{ transform: `translate(${fromX - x}px, ${fromY - y}px)` }, { transform: "none" }], {
+      duration: MOVE_MS,
+      easing: "ease-out",
+    });
   }
 }

@@ -44,7 +44,11 @@ export class MoveChooser {
 
   #choose(at) {
     this.chosen = at;
-    this.board.mark({ movable: new Set(this.legal.map(move => move.slice(0, 2))), chosen: at, destinations: new Set(this.#from(at).map(toSquare)) });
+    this.board.mark({
+      movable: new Set(this.legal.map(move => move.slice(0, 2))),
+      chosen: at,
+      destinations: new Set(this.#from(at).map(toSquare)),
+    });
   }
 
   // Moves of one piece to one square: there are two where it may promote and need not.
@@ -60,17 +64,44 @@ export class MoveChooser {
   }
 
   #askPromotion(moves) {
-    const { t, board } = this, piece = board.position.squares.get(this.chosen), square = toSquare(moves[0]);
-    const answer = move => { this.dialog.remove(); this.board.focus(square); this.#play(move); };
+    const { t, board } = this,
+      piece = board.position.squares.get(this.chosen),
+      square = toSquare(moves[0]);
+    const answer = move => {
+      this.dialog.remove();
+      this.board.focus(square);
+      this.#play(move);
+    };
     const buttons = moves.map(move => {
       const shown = promotes(move) ? `+${piece}` : piece;
-      return element("button", { class: "plain", "data-move": move, "aria-label": t(promotes(move) ? "board.promote" : "board.do not promote", { kind: t(`board.kind ${shown.toUpperCase()}`) }),
-        onclick: () => answer(move) }, pieceIcon(shown, board.turned), element("span", null, t(promotes(move) ? "board.promote short" : "board.do not promote short")));
+      return element(
+        "button",
+        {
+          class: "plain",
+          "data-move": move,
+          "aria-label": t(promotes(move) ? "board.promote" : "board.do not promote", {
+            kind: t(`board.kind ${shown.toUpperCase()}`),
+          }),
+          onclick: () => answer(move),
+        },
+        pieceIcon(shown, board.turned),
+        element("span", null, t(promotes(move) ? "board.promote short" : "board.do not promote short")),
+      );
     });
-    this.dialog = element("dialog", { class: "promotion", "aria-label": t("board.promotion"),
-      oncancel: () => { this.cancel(); board.focus(square); },
-      onclick: event => event.target === this.dialog && this.cancel(),
-      onkeydown: event => event.key in STEPS && buttons.find(button => button !== document.activeElement).focus() }, buttons);
+    this.dialog = element(
+      "dialog",
+      {
+        class: "promotion",
+        "aria-label": t("board.promotion"),
+        oncancel: () => {
+          this.cancel();
+          board.focus(square);
+        },
+        onclick: event => event.target === this.dialog && this.cancel(),
+        onkeydown: event => event.key in STEPS && buttons.find(button => button !== document.activeElement).focus(),
+      },
+      buttons,
+    );
     document.body.append(this.dialog);
     this.dialog.showModal();
     this.#placeDialog(board.rectangleOf(square));
@@ -79,15 +110,20 @@ export class MoveChooser {
 
   // Over the square the piece goes to, within the window.
   #placeDialog(square) {
-    const { width, height } = this.dialog.getBoundingClientRect(), margin = 8;
+    const { width, height } = this.dialog.getBoundingClientRect(),
+      margin = 8;
     const within = (value, size, room) => Math.max(margin, Math.min(room - size - margin, value));
     this.dialog.style.setProperty("left", `${within(square.left + square.width / 2 - width / 2, width, innerWidth)}px`);
-    this.dialog.style.setProperty("top", `${within(square.top + square.height / 2 - height / 2, height, innerHeight)}px`);
+    this.dialog.style.setProperty(
+      "top",
+      `${within(square.top + square.height / 2 - height / 2, height, innerHeight)}px`,
+    );
   }
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = event.target.dataset?.at, step = STEPS[event.key];
+    const at = event.target.dataset?.at,
+      step = STEPS[event.key];
     if (step && at) this.board.focus(isDrop(at) ? this.board.current : this.board.neighbour(at, ...step));
     else if ((event.key === "Enter" || event.key === " ") && at) this.press(at);
     else return;

@@ -3,7 +3,7 @@
 import { announce, api, element, remember, tell } from "/static/shell.js";
 import { Board } from "/static/board.js";
 import { MoveChooser } from "/static/move_chooser.js";
-import { MoveList, arrowsOf, lineList, playerBar, verdict } from "/static/game_view.js";
+import { MoveList, arrowsOf, isCommand, lineList, playerBar, verdict } from "/static/game_view.js";
 import { Position } from "/static/position.js";
 import { ValueGraph } from "/static/value_graph.js";
 import { visitsChoice } from "/static/new_game_form.js";
@@ -32,40 +32,82 @@ export class PlayTable {
   }
 
   #build(table) {
-    const { t } = this, button = (name, kind, act) => element("button", { id: name, class: kind, onclick: act }, t(`play.${name}`));
-    const mine = table.side, theirs = mine === "black" ? "white" : "black", host = element("div", { class: "board-host" });
+    const { t } = this,
+      button = (name, kind, act) => element("button", { id: name, class: kind, onclick: act }, t(`play.${name}`));
+    const mine = table.side,
+      theirs = mine === "black" ? "white" : "black",
+      host = element("div", { class: "board-host" });
     this.board = new Board(host, { t, onPress: at => this.chooser.press(at), handicap: table.handicap });
     this.board.turn(mine === "white");
     this.chooser = new MoveChooser(this.board, { t, onMove: move => this.#play(move) });
     const bar = (name, side, place) => playerBar({ name, side, sideName: this.board.sideName(side[0]), place });
     this.bars = { [theirs]: bar(table.opponent.name, theirs, "above"), [mine]: bar(t("play.you"), mine, "below") };
-    this.buttons = { hint: button("hint", "", () => this.#hint()), undo: button("undo", "", () => this.#do({ do: "undo" })),
-      declare: button("declare", "", () => this.#do({ do: "declare" })), resign: button("resign", "danger", () => this.#resign()),
-      turn: button("turn", "", () => this.board.turn(!this.board.turned)) };
+    this.buttons = {
+      hint: button("hint", "", () => this.#hint()),
+      undo: button("undo", "", () => this.#do({ do: "undo" })),
+      declare: button("declare", "", () => this.#do({ do: "declare" })),
+      resign: button("resign", "danger", () => this.#resign()),
+      turn: button("turn", "", () => this.board.turn(!this.board.turned)),
+    };
     this.status = element("div", { class: "status", role: "status" });
     this.after = element("div", { class: "row" });
     this.lines = element("section", { class: "card", "aria-label": t("play.lines"), hidden: true });
-    const moves = element("section", { class: "card" }, element("h2", null, t("play.moves"))), graph = element("section", { class: "card" }, element("h2", null, t("board.win rate of black")));
+    const moves = element("section", { class: "card" }, element("h2", null, t("play.moves"))),
+      graph = element("section", { class: "card" }, element("h2", null, t("board.win rate of black")));
     this.moves = new MoveList(moves, { label: t("play.moves") });
     this.graph = new ValueGraph(graph, { t });
     moves.append(this.#save(table));
     this.main.replaceChildren(
       element("section", { class: "stage" }, this.bars[theirs], host, this.bars[mine]),
-      element("aside", { class: "side" }, element("section", { class: "card" }, this.status, this.after, element("div", { class: "row actions" }, Object.values(this.buttons)), this.#settings(table)),
-        this.lines, moves, graph));
+      element(
+        "aside",
+        { class: "side" },
+        element(
+          "section",
+          { class: "card" },
+          this.status,
+          this.after,
+          element("div", { class: "row actions" }, Object.values(this.buttons)),
+          this.#settings(table),
+        ),
+        this.lines,
+        moves,
+        graph,
+      ),
+    );
   }
 
   #save({ id }) {
-    return element("div", { class: "row save" }, element("span", { class: "dim" }, this.t("play.save")),
-      FORMATS.map(format => element("a", { class: "button", href: `/api/tables/${id}/record?format=${format}`, download: true }, format.toUpperCase())));
+    return element(
+      "div",
+      { class: "row save" },
+      element("span", { class: "dim" }, this.t("play.save")),
+      FORMATS.map(format =>
+        element(
+          "a",
+          { class: "button", href: `/api/tables/${id}/record?format=${format}`, download: true },
+          format.toUpperCase(),
+        ),
+      ),
+    );
   }
 
   #settings(table) {
     if (!this.#isNetwork(table)) return null;
-    const { t } = this, visits = visitsChoice(this.shell.site.visits, table.visits, t);
-    const thinking = element("input", { type: "checkbox", checked: table.thinking, onchange: () => this.#do({ do: "set", thinking: thinking.checked }) });
+    const { t } = this,
+      visits = visitsChoice(this.shell.site.visits, table.visits, t);
+    const thinking = element("input", {
+      type: "checkbox",
+      checked: table.thinking,
+      onchange: () => this.#do({ do: "set", thinking: thinking.checked }),
+    });
     visits.addEventListener("change", () => this.#do({ do: "set", visits: Number(visits.value) }));
-    return element("div", { class: "row settings" }, element("label", null, t("play.visits"), visits), element("label", { class: "check" }, thinking, t("play.thinking shown")));
+    return element(
+      "div",
+      { class: "row settings" },
+      element("label", null, t("play.visits"), visits),
+      element("label", { class: "check" }, thinking, t("play.thinking shown")),
+    );
   }
 
   #isNetwork({ opponent }) {
@@ -75,7 +117,9 @@ export class PlayTable {
   // Show a table that came from the server.
   take(table) {
     if (this.table && table.version < this.table.version) return;
-    const before = this.table, last = table.moves.at(-1) ?? null, position = new Position(table.sfen);
+    const before = this.table,
+      last = table.moves.at(-1) ?? null,
+      position = new Position(table.sfen);
     Object.assign(this, { table, received: performance.now() });
     if (before && table.moves.length < before.moves.length) this.#clearLines();
     if (!before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check)
@@ -92,13 +136,26 @@ export class PlayTable {
 
   #spoken(text) {
     const { table, t } = this;
-    return [text, table.check && !table.outcome && t("play.check"), table.outcome?.text[this.shell.lang]].filter(Boolean).join(t("board.comma"));
+    return [text, table.check && !table.outcome && t("play.check"), table.outcome?.text[this.shell.lang]]
+      .filter(Boolean)
+      .join(t("board.comma"));
   }
 
   #showState() {
-    const { table, t, buttons } = this, playing = ["yours", "thinking"].includes(table.state), yours = table.state === "yours";
-    const words = table.outcome ? this.#result() : table.state === "failed" ? table.error : yours ? t(table.check ? "play.your turn in check" : "play.your turn") : t("play.is thinking");
-    this.status.replaceChildren(element("p", null, words), ...(table.outcome ? [element("p", { class: "dim" }, table.outcome.text[this.shell.lang])] : []));
+    const { table, t, buttons } = this,
+      playing = ["yours", "thinking"].includes(table.state),
+      yours = table.state === "yours";
+    const words = table.outcome
+      ? this.#result()
+      : table.state === "failed"
+        ? table.error
+        : yours
+          ? t(table.check ? "play.your turn in check" : "play.your turn")
+          : t("play.is thinking");
+    this.status.replaceChildren(
+      element("p", null, words),
+      ...(table.outcome ? [element("p", { class: "dim" }, table.outcome.text[this.shell.lang])] : []),
+    );
     this.status.dataset.state = table.outcome ? this.#fate() : table.state;
     for (const name of ["resign"]) buttons[name].disabled = !playing;
     buttons.hint.hidden = !this.#isNetwork(table);
@@ -107,8 +164,11 @@ export class PlayTable {
     buttons.undo.disabled = !playing || !this.#mayUndo();
     buttons.declare.classList.toggle("primary", table.may_declare);
     this.after.hidden = playing;
-    this.after.replaceChildren(table.game && element("a", { class: "button", id: "replay", href: `/games/${table.game}` }, t("play.replay")) || "",
-      element("button", { class: "primary", id: "new", onclick: () => this.#newGame() }, t("play.new game")));
+    this.after.replaceChildren(
+      (table.game && element("a", { class: "button", id: "replay", href: `/games/${table.game}` }, t("play.replay"))) ||
+        "",
+      element("button", { class: "primary", id: "new", onclick: () => this.#newGame() }, t("play.new game")),
+    );
     for (const side of ["black", "white"]) {
       const turn = playing && (yours ? side === table.side : side !== table.side);
       this.bars[side].classList.toggle("to-move", turn);
@@ -121,11 +181,14 @@ export class PlayTable {
     return outcome.winner === null ? "drawn" : outcome.winner === (side === "black" ? 0 : 1) ? "won" : "lost";
   }
 
-  #result() { return this.t(`play.you ${this.#fate()}`); }
+  #result() {
+    return this.t(`play.you ${this.#fate()}`);
+  }
 
   // There is a move of one's own to take back.
   #mayUndo() {
-    const { start_sfen: start, side, moves } = this.table, first = start.split(" ")[1] === "b" ? "black" : "white";
+    const { start_sfen: start, side, moves } = this.table,
+      first = start.split(" ")[1] === "b" ? "black" : "white";
     return moves.length > (first === side ? 0 : 1);
   }
 
@@ -133,10 +196,17 @@ export class PlayTable {
     const { clock } = this.table;
     if (!clock) return;
     for (const side of ["black", "white"]) {
-      const runs = clock.running === side, passed = runs ? performance.now() - this.received : 0, main = clock[`${side}_ms`];
+      const runs = clock.running === side,
+        passed = runs ? performance.now() - this.received : 0,
+        main = clock[`${side}_ms`];
       const inByoyomi = clock.byoyomi_ms > 0 && main <= passed;
-      const left = Math.max(0, inByoyomi ? (runs ? clock.byoyomi_left_ms - (passed - main) : clock.byoyomi_ms) : main - passed);
-      this.bars[side].clock.textContent = inByoyomi ? this.t("play.byoyomi left", { seconds: Math.ceil(left / 1000) }) : minutesAndSeconds(left);
+      const left = Math.max(
+        0,
+        inByoyomi ? (runs ? clock.byoyomi_left_ms - (passed - main) : clock.byoyomi_ms) : main - passed,
+      );
+      this.bars[side].clock.textContent = inByoyomi
+        ? this.t("play.byoyomi left", { seconds: Math.ceil(left / 1000) })
+        : minutesAndSeconds(left);
       this.bars[side].clock.classList.toggle("short", runs && left < 10_000);
     }
   }
@@ -156,7 +226,12 @@ export class PlayTable {
       this.take(await api(`/api/tables/${this.table.id}`, request));
     } catch (error) {
       if (error.answer?.sfen) this.take(error.answer);
-      else this.board.show(new Position(this.table.sfen), { last: this.table.moves.at(-1) ?? null, check: this.table.check, still: true });
+      else
+        this.board.show(new Position(this.table.sfen), {
+          last: this.table.moves.at(-1) ?? null,
+          check: this.table.check,
+          still: true,
+        });
       tell(error.message);
     }
   }
@@ -170,7 +245,13 @@ export class PlayTable {
       if (this.table.version !== table.version) return;
       this.#showLines(lines, t("play.hint"));
       const [best] = lines;
-      if (best) announce(t("play.hint spoken", { move: best.text[this.shell.lang], verdict: verdict(best, this.board.position.turn, t) }));
+      if (best)
+        announce(
+          t("play.hint spoken", {
+            move: best.text[this.shell.lang],
+            verdict: verdict(best, this.board.position.turn, t),
+          }),
+        );
     } catch (error) {
       tell(error.message);
     } finally {
@@ -180,7 +261,8 @@ export class PlayTable {
   }
 
   #showLines(lines, title) {
-    const { t, shell, board } = this, { turn } = board.position;
+    const { t, shell, board } = this,
+      { turn } = board.position;
     board.point(arrowsOf(lines, turn, t));
     this.lines.hidden = !lines.length;
     this.lines.replaceChildren(element("h2", null, title), lineList(lines, { turn, lang: shell.lang, t }));
@@ -192,36 +274,76 @@ export class PlayTable {
   }
 
   #resign() {
-    const { t } = this, dialog = element("dialog", { class: "resignation", onclose: () => { dialog.remove(); this.board.focus(); } }, element("p", null, t("play.really resign")),
-      element("div", { class: "row" }, element("button", { autofocus: true, onclick: () => dialog.close() }, t("play.go on")),
-        element("button", { class: "danger", id: "really-resign", onclick: () => { dialog.close(); this.#do({ do: "resign" }); } }, t("play.resign"))));
+    const { t } = this,
+      dialog = element(
+        "dialog",
+        {
+          class: "resignation",
+          onclose: () => {
+            dialog.remove();
+            this.board.focus();
+          },
+        },
+        element("p", null, t("play.really resign")),
+        element(
+          "div",
+          { class: "row" },
+          element("button", { autofocus: true, onclick: () => dialog.close() }, t("play.go on")),
+          element(
+            "button",
+            {
+              class: "danger",
+              id: "really-resign",
+              onclick: () => {
+                dialog.close();
+                this.#do({ do: "resign" });
+              },
+            },
+            t("play.resign"),
+          ),
+        ),
+      );
     document.body.append(dialog);
     dialog.showModal();
   }
 
   async #newGame() {
-    if (this.table.state !== "over") await api(`/api/tables/${this.table.id}`, { do: "close" }).catch(error => tell(error.message));
+    remember("table", "");
+    if (this.table.state !== "over")
+      await api(`/api/tables/${this.table.id}`, { do: "close" }).catch(error => tell(error.message));
     this.onNewGame();
   }
 
   // One stream, closed while the page is hidden; it begins with the table as it is.
   #listen() {
-    if (document.hidden) { this.stream?.close(); this.stream = null; return; }
+    if (document.hidden) {
+      this.stream?.close();
+      this.stream = null;
+      return;
+    }
     if (this.stream) return;
     this.stream = new EventSource(`/api/tables/${this.table.id}/events`);
     this.stream.addEventListener("table", event => this.take(JSON.parse(event.data)));
     this.stream.addEventListener("thinking", event => {
       const { ply, lines } = JSON.parse(event.data);
-      if (ply === this.table.moves.length && this.table.state === "thinking") this.#showLines(lines, this.t("play.its lines"));
+      if (ply === this.table.moves.length && this.table.state === "thinking")
+        this.#showLines(lines, this.t("play.its lines"));
     });
-    this.stream.addEventListener("error", () => { if (this.stream?.readyState === EventSource.CLOSED) tell(this.t("shell.no answer")); });
+    this.stream.addEventListener("error", () => {
+      if (this.stream?.readyState === EventSource.CLOSED) tell(this.t("shell.no answer"));
+    });
   }
 
   #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
-    const { buttons } = this, press = button => { if (!button.hidden && !button.disabled) button.click(); };
-    if (event.key === "Escape") { this.chooser.cancel(); this.#clearLines(); }
-    else if (event.key === "h") press(buttons.hint);
+    if (!isCommand(event)) return;
+    const { buttons } = this,
+      press = button => {
+        if (!button.hidden && !button.disabled) button.click();
+      };
+    if (event.key === "Escape") {
+      this.chooser.cancel();
+      this.#clearLines();
+    } else if (event.key === "h") press(buttons.hint);
     else if (event.key === "u") press(buttons.undo);
     else if (!this.chooser.chooseFromHand(event.key)) return;
     event.preventDefault();

@@ -7,7 +7,7 @@ export const START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL 
 
 export const isWhite = piece => piece !== piece.toUpperCase();
 export const isDrop = move => move[1] === "*";
-export const fromSquare = move => isDrop(move) ? null : move.slice(0, 2);
+export const fromSquare = move => (isDrop(move) ? null : move.slice(0, 2));
 export const toSquare = move => move.slice(2, 4);
 export const promotes = move => move.endsWith("+");
 
@@ -31,7 +31,8 @@ export class Position {
 
   // Play a USI move ("7g7f", "8h2b+", "P*5e") for the side to move; return this.
   play(move) {
-    const hand = this.hands[this.turn], to = toSquare(move);
+    const hand = this.hands[this.turn],
+      to = toSquare(move);
     let piece;
     if (isDrop(move)) {
       if (!hand[move[0]]) throw new Error(`no ${move[0]} in hand for ${move} in ${this.sfen()}`);
@@ -61,21 +62,30 @@ export class Position {
   }
 
   #rows() {
-    return [...RANKS].map(rank => {
-      let row = "", empty = 0;
-      for (let file = 9; file >= 1; file--) {
-        const piece = this.squares.get(`${file}${rank}`);
-        if (!piece) { empty += 1; continue; }
-        row += (empty || "") + piece;
-        empty = 0;
-      }
-      return row + (empty || "");
-    }).join("/");
+    return [...RANKS]
+      .map(rank => {
+        let row = "",
+          empty = 0;
+        for (let file = 9; file >= 1; file--) {
+          const piece = this.squares.get(`${file}${rank}`);
+          if (!piece) {
+            empty += 1;
+            continue;
+          }
+          row += (empty || "") + piece;
+          empty = 0;
+        }
+        return row + (empty || "");
+      })
+      .join("/");
   }
 
   #hands() {
-    const held = (side, name) => [...HAND_ORDER].filter(letter => this.hands[side][letter])
-      .map(letter => (this.hands[side][letter] > 1 ? this.hands[side][letter] : "") + name(letter)).join("");
+    const held = (side, name) =>
+      [...HAND_ORDER]
+        .filter(letter => this.hands[side][letter])
+        .map(letter => (this.hands[side][letter] > 1 ? this.hands[side][letter] : "") + name(letter))
+        .join("");
     return held("b", letter => letter) + held("w", letter => letter.toLowerCase());
   }
 }

@@ -2,15 +2,22 @@
 // A line of the search can be played out on the board: then the keys step through the line, and Escape leads back.
 import { api, announce, begin, element, icon, remember, remembered, tell } from "/static/shell.js";
 import { Board } from "/static/board.js";
-import { MoveList, arrowsOf, lineList, playerBar } from "/static/game_view.js";
+import { MoveList, arrowsOf, isCommand, lineList, playerBar } from "/static/game_view.js";
 import { Position, sfensOf } from "/static/position.js";
 import { ValueGraph } from "/static/value_graph.js";
 import { visitsChoice } from "/static/new_game_form.js";
 
-const AUTOPLAY_MS = 900, SETTLED_MS = 150; // candidates are asked for when the reader stays on a position
+const AUTOPLAY_MS = 900,
+  SETTLED_MS = 150; // candidates are asked for when the reader stays on a position
+const TOLD_LOSS = 5; // points of win rate; smaller ones are noise of the search
 const ICONS = {
-  first: "M5 5h2.6v14H5zM19 5v14L8.6 12z", back: "M15.5 4.5L17.4 6.4L11.8 12L17.4 17.6L15.5 19.5L8 12z", forward: "M8.5 4.5L6.6 6.4L12.2 12L6.6 17.6L8.5 19.5L16 12z", last: "M16.4 5H19v14h-2.6zM5 5v14l10.4-7z",
-  play: "M7 4.5v15l12-7.5z", pause: "M6 5h4v14H6zM14 5h4v14h-4z", turn: "M7 3v12.2l-3-3l-1.5 1.6L8 19.3l5.5-5.5L12 12.2l-3 3V3zM17 21V8.8l3 3l1.5-1.6L16 4.7l-3.2 3.2l1.5 1.5l.7-.6V21z",
+  first: "M5 5h2.6v14H5zM19 5v14L8.6 12z",
+  back: "M15.5 4.5L17.4 6.4L11.8 12L17.4 17.6L15.5 19.5L8 12z",
+  forward: "M8.5 4.5L6.6 6.4L12.2 12L6.6 17.6L8.5 19.5L16 12z",
+  last: "M16.4 5H19v14h-2.6zM5 5v14l10.4-7z",
+  play: "M7 4.5v15l12-7.5z",
+  pause: "M6 5h4v14H6zM14 5h4v14h-4z",
+  turn: "M7 3v12.2l-3-3l-1.5 1.6L8 19.3l5.5-5.5L12 12.2l-3 3V3zM17 21V8.8l3 3l1.5-1.6L16 4.7l-3.2 3.2l1.5 1.5l.7-.6V21z",
 };
 
 class Replay {
@@ -26,10 +33,12 @@ class Replay {
   }
 
   #build() {
-    const { t, game } = this, host = element("div", { class: "board-host" });
+    const { t, game } = this,
+      host = element("div", { class: "board-host" });
     const handicap = game.sfen.split(" ")[1] === "w" && game.sfen.endsWith(" 1");
     this.board = new Board(host, { t, handicap });
-    const bar = (name, side, place) => playerBar({ name, side, sideName: this.board.sideName(side[0]), place });
+    const bar = (name, side, place) =>
+      playerBar({ name: this.#nameOf(name), side, sideName: this.board.sideName(side[0]), place });
     this.bars = { white: bar(game.white, "white", "above"), black: bar(game.black, "black", "below") };
     this.banner = element("div", { class: "line-banner", hidden: true });
     const graph = element("section", { class: "card wide" }, element("h2", null, t("board.win rate of black")));
@@ -40,52 +49,138 @@ class Replay {
     moves.append(this.#links());
     this.candidates = element("div", { class: "candidates", "aria-live": "off" });
     this.main.replaceChildren(
-      element("section", { class: "stage" }, this.bars.white, host, this.bars.black, this.#controls(), this.banner, graph),
-      element("aside", { class: "side" }, this.#summary(), moves, this.#network()));
+      element(
+        "section",
+        { class: "stage" },
+        this.bars.white,
+        host,
+        this.bars.black,
+        this.#controls(),
+        this.banner,
+        graph,
+      ),
+      element("aside", { class: "side" }, this.#summary(), moves, this.#network()),
+    );
+  }
+
+  // In records of the play page the person is called "you".
+  #nameOf(player) {
+    return this.game.kind === "table" && player === "you" ? this.t("play.you") : player;
   }
 
   #summary() {
-    const { t, game, shell } = this, step = game.step === null ? [] : [t("replay.step", { step: game.step.toLocaleString(shell.lang) })];
-    return element("section", { class: "card summary" }, element("h1", null, `${game.black} – ${game.white}`),
-      element("p", null, t("replay.end", { plies: game.plies, outcome: game.text[shell.lang] })), element("p", { class: "dim" }, [t(`replay.kind ${game.kind}`), ...step].join(" · ")));
+    const { t, game, shell } = this,
+      step = game.step === null ? [] : [t("replay.step", { step: game.step.toLocaleString(shell.lang) })];
+    return element(
+      "section",
+      { class: "card summary" },
+      element("h1", null, `${this.#nameOf(game.black)} – ${this.#nameOf(game.white)}`),
+      element("p", null, t("replay.end", { plies: game.plies, outcome: game.text[shell.lang] })),
+      element("p", { class: "dim" }, [t(`replay.kind ${game.kind}`), ...step].join(" · ")),
+    );
   }
 
   #controls() {
-    const button = (name, act) => element("button", { id: name, "aria-label": this.t(`replay.${name}`), title: this.t(`replay.${name}`), onclick: act }, icon(ICONS[name]));
+    const button = (name, act) =>
+      element(
+        "button",
+        { id: name, "aria-label": this.t(`replay.${name}`), title: this.t(`replay.${name}`), onclick: act },
+        icon(ICONS[name]),
+      );
     this.playButton = button("play", () => this.#autoplay(!this.playing));
-    return element("div", { class: "row controls", role: "group", "aria-label": this.t("replay.controls") }, button("first", () => this.#step(-Infinity)), button("back", () => this.#step(-1)),
-      this.playButton, button("forward", () => this.#step(1)), button("last", () => this.#step(Infinity)), button("turn", () => this.#turn()));
+    return element(
+      "div",
+      { class: "row controls", role: "group", "aria-label": this.t("replay.controls") },
+      button("first", () => this.#step(-Infinity)),
+      button("back", () => this.#step(-1)),
+      this.playButton,
+      button("forward", () => this.#step(1)),
+      button("last", () => this.#step(Infinity)),
+      button("turn", () => this.#turn()),
+    );
   }
 
   #links() {
     const { t, game } = this;
     this.fromHere = element("a", { class: "button", id: "from-here" }, t("replay.play from here"));
-    return element("div", { class: "row save" }, this.fromHere, ["kif", "csa"].map(format =>
-      element("a", { class: "button", href: `/api/games/${game.id}/record?format=${format}`, download: true }, format.toUpperCase())));
+    return element(
+      "div",
+      { class: "row save" },
+      this.fromHere,
+      ["kif", "csa"].map(format =>
+        element(
+          "a",
+          { class: "button", href: `/api/games/${game.id}/record?format=${format}`, download: true },
+          format.toUpperCase(),
+        ),
+      ),
+    );
   }
 
   // Which network is asked, how much it thinks, and whether at every position.
   #network() {
-    const { t, shell } = this, networks = shell.site.players.filter(player => player.kind === "network");
-    this.networkChoice = element("select", { name: "network", onchange: () => { remember("network", this.networkChoice.value); this.#ask(); } }, networks.map(({ id, name }) => element("option", { value: id }, name)));
-    this.networkChoice.value = remembered("network", networks.map(({ id }) => id), networks[0]?.id);
+    const { t, shell } = this,
+      networks = shell.site.players.filter(player => player.kind === "network");
+    this.networkChoice = element(
+      "select",
+      {
+        name: "network",
+        onchange: () => {
+          remember("network", this.networkChoice.value);
+          this.#ask();
+        },
+      },
+      networks.map(({ id, name }) => element("option", { value: id }, name)),
+    );
+    this.networkChoice.value = remembered(
+      "network",
+      networks.map(({ id }) => id),
+      networks[0]?.id,
+    );
     this.visits = visitsChoice(shell.site.visits, shell.site.visits.usual, t);
     this.visits.addEventListener("change", () => this.#ask());
-    this.asking = element("input", { type: "checkbox", id: "candidates", disabled: !networks.length, onchange: () => { this.#clearCandidates(); this.#ask(); } });
-    return element("section", { class: "card" }, element("h2", null, t("replay.candidates")), element("div", { class: "row" }, element("label", null, t("replay.network"), this.networkChoice), element("label", null, t("play.visits"), this.visits)),
-      element("label", { class: "check" }, this.asking, t("replay.show candidates")), this.candidates);
+    this.asking = element("input", {
+      type: "checkbox",
+      id: "candidates",
+      disabled: !networks.length,
+      onchange: () => {
+        this.#clearCandidates();
+        this.#ask();
+      },
+    });
+    return element(
+      "section",
+      { class: "card" },
+      element("h2", null, t("replay.candidates")),
+      element(
+        "div",
+        { class: "row" },
+        element("label", null, t("replay.network"), this.networkChoice),
+        element("label", null, t("play.visits"), this.visits),
+      ),
+      element("label", { class: "check" }, this.asking, t("replay.show candidates")),
+      this.candidates,
+    );
   }
 
   #analysisRow() {
     this.analyse = element("button", { id: "analyse", onclick: () => this.#analyse() }, this.t("replay.analyse"));
-    this.progress = element("progress", { max: this.sfens.length, value: 0, hidden: true, "aria-label": this.t("replay.analysing") });
+    this.progress = element("progress", {
+      max: this.sfens.length,
+      value: 0,
+      hidden: true,
+      "aria-label": this.t("replay.analysing"),
+    });
     return element("div", { class: "row analysis" }, this.analyse, this.progress);
   }
 
   // Show the position after so many moves of the game; leaves a line that was being played out.
   go(ply, { quiet = false } = {}) {
     this.#leaveLine();
-    if (ply === this.ply && !quiet) { this.#draw(); return; }
+    if (ply === this.ply && !quiet) {
+      this.#draw();
+      return;
+    }
     this.ply = ply;
     this.#draw();
     history.replaceState(null, "", `?ply=${ply}`);
@@ -96,12 +191,19 @@ class Replay {
   }
 
   #draw() {
-    const { ply, game } = this, position = new Position(this.sfens[ply]);
+    const { ply, game } = this,
+      position = new Position(this.sfens[ply]);
     this.board.show(position, { last: game.moves[ply - 1] ?? null });
-    this.list.show({ texts: game.texts[this.shell.lang], ply, losses: this.losses, notes: { loss: points => this.t("replay.lost", { points: Math.round(points) }) } });
+    this.#showList();
     this.graph.show({ percents: this.percents.length ? this.percents : game.moves.map(() => null).concat(null), ply });
-    for (const side of ["black", "white"]) this.bars[side].classList.toggle("to-move", position.turn === side[0] && ply < game.moves.length);
+    for (const side of ["black", "white"])
+      this.bars[side].classList.toggle("to-move", position.turn === side[0] && ply < game.moves.length);
     this.fromHere.href = `/play?game=${game.id}&ply=${ply}`;
+  }
+
+  #showList() {
+    const loss = points => this.t("replay.lost", { points: Math.round(points) });
+    this.list.show({ texts: this.game.texts[this.shell.lang], ply: this.ply, losses: this.losses, notes: { loss } });
   }
 
   #step(by) {
@@ -111,7 +213,8 @@ class Replay {
 
   #turn() {
     this.board.turn(!this.board.turned);
-    const { black, white } = this.bars, host = this.board.host;
+    const { black, white } = this.bars,
+      host = this.board.host;
     host.before(this.board.turned ? black : white);
     host.after(this.board.turned ? white : black);
   }
@@ -134,7 +237,9 @@ class Replay {
   }
 
   async #askNow() {
-    const number = ++this.asked, { t, ply } = this, request = { ply, network: this.networkChoice.value, visits: Number(this.visits.value) };
+    const number = ++this.asked,
+      { t, ply } = this,
+      request = { ply, network: this.networkChoice.value, visits: Number(this.visits.value) };
     this.candidates.replaceChildren(element("p", { class: "dim" }, t("replay.thinking")));
     try {
       const { lines } = await api(`/api/games/${this.game.id}/candidates`, request);
@@ -147,7 +252,9 @@ class Replay {
   #showCandidates(lines) {
     const { turn } = this.board.position;
     this.board.point(arrowsOf(lines, turn, this.t, 5));
-    this.candidates.replaceChildren(lineList(lines, { turn, lang: this.shell.lang, t: this.t, onPlay: line => this.#playOut(line) }));
+    this.candidates.replaceChildren(
+      lineList(lines, { turn, lang: this.shell.lang, t: this.t, onPlay: line => this.#playOut(line) }),
+    );
   }
 
   #clearCandidates() {
@@ -159,19 +266,38 @@ class Replay {
   // Play a line out on the board, from the position of the game that it belongs to.
   #playOut(line) {
     this.#autoplay(false);
-    const moves = line.pv, texts = line.pv_texts[this.shell.lang];
+    const moves = line.pv,
+      texts = line.pv_texts[this.shell.lang];
     this.line = { moves, texts, sfens: sfensOf(this.sfens[this.ply], moves), at: 0 };
     this.#goInLine(1);
   }
 
   #goInLine(at) {
-    const { line, t } = this, text = at ? line.texts[at - 1] : t("replay.line start");
+    const { line, t } = this,
+      text = at ? line.texts[at - 1] : t("replay.line start");
     line.at = at;
-    this.board.show(new Position(line.sfens[at]), { last: line.moves[at - 1] ?? this.game.moves[this.ply - 1] ?? null });
+    this.board.show(new Position(line.sfens[at]), {
+      last: line.moves[at - 1] ?? this.game.moves[this.ply - 1] ?? null,
+    });
     this.banner.hidden = false;
-    this.banner.replaceChildren(element("ol", { "aria-label": t("replay.line") }, line.texts.map((move, i) =>
-      element("li", null, element("button", { class: "plain", "aria-current": i + 1 === at && "step", onclick: () => this.#goInLine(i + 1) }, move)))),
-      element("button", { id: "back-to-game", onclick: () => this.go(this.ply) }, t("replay.back to game")));
+    this.banner.replaceChildren(
+      element(
+        "ol",
+        { "aria-label": t("replay.line") },
+        line.texts.map((move, i) =>
+          element(
+            "li",
+            null,
+            element(
+              "button",
+              { class: "plain", "aria-current": i + 1 === at && "step", onclick: () => this.#goInLine(i + 1) },
+              move,
+            ),
+          ),
+        ),
+      ),
+      element("button", { id: "back-to-game", onclick: () => this.go(this.ply) }, t("replay.back to game")),
+    );
     announce(text);
     if (at === line.moves.length) this.#autoplay(false);
   }
@@ -185,38 +311,66 @@ class Replay {
     tell(null);
     this.analyse.disabled = true;
     Object.assign(this.progress, { hidden: false, value: 0 });
-    const end = message => { this.analysis?.close(); this.analyse.disabled = false; this.progress.hidden = true; if (message) tell(message); };
+    const end = message => {
+      this.analysis?.close();
+      this.analyse.disabled = false;
+      this.progress.hidden = true;
+      if (message) tell(message);
+    };
     try {
-      const { analysis } = await api(`/api/games/${this.game.id}/analysis`, { network: this.networkChoice.value, visits: Number(this.visits.value) });
+      const { analysis } = await api(`/api/games/${this.game.id}/analysis`, {
+        network: this.networkChoice.value,
+        visits: Number(this.visits.value),
+      });
       this.analysis = new EventSource(`/api/analyses/${analysis}/events`);
-    } catch (error) { end(error.message); return; }
+    } catch (error) {
+      end(error.message);
+      return;
+    }
     const known = percents => [...percents, ...Array(this.sfens.length - percents.length).fill(null)];
-    const show = percents => { this.percents = known(percents); this.graph.show({ percents: this.percents }); };
-    this.analysis.addEventListener("progress", event => { const { done, black_percent } = JSON.parse(event.data); this.progress.value = done; show(black_percent); });
+    const show = percents => {
+      this.percents = known(percents);
+      this.graph.show({ percents: this.percents });
+    };
+    this.analysis.addEventListener("progress", event => {
+      const { done, black_percent } = JSON.parse(event.data);
+      this.progress.value = done;
+      show(black_percent);
+    });
     this.analysis.addEventListener("done", event => {
       const { black_percent, losses } = JSON.parse(event.data);
-      this.losses = new Map(losses.map(({ ply, loss }) => [ply, loss]));
+      const told = losses.filter(({ loss }) => loss >= TOLD_LOSS);
+      this.losses = new Map(told.map(({ ply, loss }) => [ply, loss]));
       show(black_percent);
-      this.graph.show({ losses });
-      if (!this.line) this.#draw();
+      this.graph.show({ losses: told });
+      this.#showList();
       end();
     });
     this.analysis.addEventListener("failed", event => end(JSON.parse(event.data).error));
-    this.analysis.addEventListener("error", () => { if (this.analysis.readyState === EventSource.CLOSED) end(this.t("shell.no answer")); });
+    this.analysis.addEventListener("error", () => {
+      if (this.analysis.readyState === EventSource.CLOSED) end(this.t("shell.no answer"));
+    });
   }
 
   #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
-    if (event.key === " " && event.target.closest("button, a")) return; // it presses what has the focus
-    const acts = { ArrowLeft: () => this.#step(-1), ArrowRight: () => this.#step(1), Home: () => this.#step(-Infinity), End: () => this.#step(Infinity),
-      " ": () => this.#autoplay(!this.playing), r: () => this.#turn(), Escape: () => this.line && this.go(this.ply) };
+    if (!isCommand(event)) return;
+    const acts = {
+      ArrowLeft: () => this.#step(-1),
+      ArrowRight: () => this.#step(1),
+      Home: () => this.#step(-Infinity),
+      End: () => this.#step(Infinity),
+      " ": () => this.#autoplay(!this.playing),
+      r: () => this.#turn(),
+      Escape: () => this.line && this.go(this.ply),
+    };
     if (!acts[event.key]) return;
     acts[event.key]();
     event.preventDefault();
   }
 }
 
-const shell = await begin("replay"), main = document.getElementById("main");
+const shell = await begin("replay"),
+  main = document.getElementById("main");
 try {
   new Replay(main, shell, await api(`/api/games/${location.pathname.split("/")[2]}`));
 } catch (error) {

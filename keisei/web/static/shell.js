@@ -3,11 +3,17 @@
 // Nodes are made with textContent only: nothing that comes from the server is ever read as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const VIEWS = [["live", "/"], ["games", "/games"], ["play", "/play"], ["ladder", "/ladder"]];
+const VIEWS = [
+  ["live", "/"],
+  ["games", "/games"],
+  ["play", "/play"],
+  ["ladder", "/ladder"],
+];
 const THEMES = ["auto", "light", "dark"];
 const THEME_ICONS = {
   auto: "M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18zM12 5.2v13.6a6.8 6.8 0 0 1 0-13.6z",
-  light: "M12 7.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9zM11 1.5h2v3.5h-2zM11 19h2v3.5h-2zM1.5 11h3.5v2h-3.5zM19 11h3.5v2h-3.5z" +
+  light:
+    "M12 7.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9zM11 1.5h2v3.5h-2zM11 19h2v3.5h-2zM1.5 11h3.5v2h-3.5zM19 11h3.5v2h-3.5z" +
     "M4 5.4L5.4 4L7.9 6.5L6.5 7.9zM16.1 17.5L17.5 16.1L20 18.6L18.6 20zM4 18.6L6.5 16.1L7.9 17.5L5.4 20zM16.1 6.5L18.6 4L20 5.4L17.5 7.9z",
   dark: "M10 3.2a9 9 0 1 0 10.8 10.8A7.4 7.4 0 0 1 10 3.2z",
 };
@@ -22,9 +28,14 @@ export function t(key, values = {}) {
 
 // JSON from the server: POST if there is a body. The Error of a refusal has the server's line, `status` and `answer`.
 export async function api(path, body) {
-  const options = body === undefined ? {} : {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  };
+  const options =
+    body === undefined
+      ? {}
+      : {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify(body),
+        };
   let response, answer;
   try {
     response = await fetch(path, options);
@@ -50,7 +61,8 @@ function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (name === "style") for (const [property, set] of Object.entries(value)) node.style.setProperty(property, set);
+    else if (name === "style")
+      for (const [property, set] of Object.entries(value)) node.style.setProperty(property, set);
     else node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
@@ -59,7 +71,11 @@ function filled(node, attributes, children) {
 
 // An icon of one path in a box of 24.
 export function icon(path) {
-  return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: path, "fill-rule": "evenodd" }));
+  return svg(
+    "svg",
+    { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" },
+    svg("path", { d: path, "fill-rule": "evenodd" }),
+  );
 }
 
 // What was chosen on an earlier visit; `remember` keeps it. A choice that is not among `allowed` is forgotten.
@@ -82,9 +98,14 @@ export function announce(text) {
 export function tell(text) {
   document.getElementById("notice")?.remove();
   if (!text) return;
-  document.body.append(element("div", { id: "notice", role: "alert" },
-    element("span", null, text),
-    element("button", { class: "plain", "aria-label": t("shell.close"), onclick: () => tell(null) }, "×")));
+  document.body.append(
+    element(
+      "div",
+      { id: "notice", role: "alert" },
+      element("span", null, text),
+      element("button", { class: "plain", "aria-label": t("shell.close"), onclick: () => tell(null) }, "×"),
+    ),
+  );
 }
 
 export async function begin(view) {
@@ -98,29 +119,64 @@ export async function begin(view) {
   header.replaceChildren(
     element("a", { class: "skip", href: "#main" }, t("shell.skip")),
     element("a", { class: "brand", href: "/" }, "Keisei", element("span", { lang: "ja" }, "形勢")),
-    element("nav", { "aria-label": t("shell.navigation") }, VIEWS.map(([name, path]) =>
-      element("a", { href: path, "aria-current": name === view && "page" }, t(`shell.${name}`)))),
-    element("div", { class: "choices" }, languageButton(lang), piecesButton(), themeButton()));
-  return { t, lang, site, announce, tell, get pieces() { return document.documentElement.dataset.pieces; } };
+    element(
+      "nav",
+      { "aria-label": t("shell.navigation") },
+      VIEWS.map(([name, path]) =>
+        element("a", { href: path, "aria-current": name === view && "page" }, t(`shell.${name}`)),
+      ),
+    ),
+    element("div", { class: "choices" }, languageButton(lang), piecesButton(), themeButton()),
+  );
+  return {
+    t,
+    lang,
+    site,
+    announce,
+    tell,
+    get pieces() {
+      return document.documentElement.dataset.pieces;
+    },
+  };
 }
 
 function languageButton(lang) {
   const other = lang === "en" ? "ja" : "en";
-  const change = () => { remember("lang", other); location.reload(); };
-  return element("button", { class: "plain", id: "language", lang: other, onclick: change }, other === "ja" ? "日本語" : "English");
+  const change = () => {
+    remember("lang", other);
+    location.reload();
+  };
+  return element(
+    "button",
+    { class: "plain", id: "language", lang: other, onclick: change },
+    other === "ja" ? "日本語" : "English",
+  );
 }
 
 // Every piece has both faces and the style sheet shows one of them: nothing is drawn anew.
 function piecesButton() {
   const root = document.documentElement;
   const name = () => t(root.dataset.pieces === "kanji" ? "shell.letters" : "shell.kanji");
-  const button = element("button", { class: "plain", id: "pieces", onclick: () => {
-    root.dataset.pieces = root.dataset.pieces === "kanji" ? "letters" : "kanji";
-    remember("pieces", root.dataset.pieces);
-    button.title = name();
-    button.setAttribute("aria-label", name());
-  } }, svg("svg", { class: "piece-mark", viewBox: "0 0 24 26", "aria-hidden": "true" }, svg("path", { d: "M12 1.5L19 5.5L22.5 24.5H1.5L5 5.5Z" }),
-    svg("text", { class: "kanji", x: 12, y: 20.5, "text-anchor": "middle" }, "P"), svg("text", { class: "letters", x: 12, y: 20, "text-anchor": "middle" }, "歩")));
+  const button = element(
+    "button",
+    {
+      class: "plain",
+      id: "pieces",
+      onclick: () => {
+        root.dataset.pieces = root.dataset.pieces === "kanji" ? "letters" : "kanji";
+        remember("pieces", root.dataset.pieces);
+        button.title = name();
+        button.setAttribute("aria-label", name());
+      },
+    },
+    svg(
+      "svg",
+      { class: "piece-mark", viewBox: "0 0 24 26", "aria-hidden": "true" },
+      svg("path", { d: "M12 1.5L19 5.5L22.5 24.5H1.5L5 5.5Z" }),
+      svg("text", { class: "kanji", x: 12, y: 20.5, "text-anchor": "middle" }, "P"),
+      svg("text", { class: "letters", x: 12, y: 20, "text-anchor": "middle" }, "歩"),
+    ),
+  );
   button.title = name();
   button.setAttribute("aria-label", name());
   return button;
@@ -128,12 +184,16 @@ function piecesButton() {
 
 function themeButton() {
   const root = document.documentElement;
-  const button = element("button", { class: "plain", id: "theme", onclick: () => {
-    root.dataset.theme = THEMES[(THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length];
-    remember("theme", root.dataset.theme);
-    show();
-    dispatchEvent(new Event("themechange"));
-  } });
+  const button = element("button", {
+    class: "plain",
+    id: "theme",
+    onclick: () => {
+      root.dataset.theme = THEMES[(THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length];
+      remember("theme", root.dataset.theme);
+      show();
+      dispatchEvent(new Event("themechange"));
+    },
+  });
   const show = () => {
     const name = t(`shell.theme ${root.dataset.theme}`);
     button.replaceChildren(icon(THEME_ICONS[root.dataset.theme]));

@@ -93,7 +93,7 @@ class PlayPage:
     def _walk(self, square: str) -> None:
         """Move the cursor to a square with the arrow keys."""
         here = self.page.evaluate("document.activeElement.dataset.at")
-        assert here and here[1] in RANKS, f"the focus is not on a square, at {here}"
+        assert str(here)[-1] in RANKS, f"the focus is not on a square, at {here}"
         columns, rows = int(here[0]) - int(square[0]), RANKS.index(square[1]) - RANKS.index(here[1])
         if self.page.locator("[data-at='1a']").evaluate("cell => cell.x.baseVal.value") == 0:  # seen by White
             columns, rows = -columns, -rows
@@ -110,6 +110,11 @@ class PlayPage:
     def expect_moves(self, count: int) -> None:
         """Wait until so many moves are in the list."""
         expect(self.page.locator(".moves li")).to_have_count(count)
+
+    def has_answered(self, plies: int) -> bool:
+        """Return whether the opponent has answered the move after so many, or the game is over."""
+        table = self.table()
+        return table["state"] in ("yours", "over") and len(table["moves"]) > plies
 
     def dots(self) -> set[str]:
         """Return the squares that are marked as legal."""

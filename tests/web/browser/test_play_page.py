@@ -1,17 +1,19 @@
-"""Playing in a real browser against a real server: by presses, by keys, in both languages, on a small screen."""
+"""Playing in a real browser against a real server: by presses and keys, in two languages, on small screens."""
 
 import os
 import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
-from web_fixtures import watched
 from play_page import PlayPage, replayed, strong_move
 from playwright.sync_api import expect
+from web_fixtures import watched
 from web_server import Web, children_of, wait_until
 
 from keisei.shogi import START_SFEN
@@ -21,6 +23,7 @@ from keisei.shogi.records.kif import HANDICAPS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+TEN_PIECES_LESS = "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 MAY_PROMOTE = "4k4/9/9/3R5/1r7/9/9/9/4K4 b 2P 1"
 MUST_PROMOTE = "8k/4P4/9/9/9/9/9/9/4K4 b - 1"
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -38,9 +41,9 @@ def play_to_the_end(play: PlayPage, *, by_key: bool) -> None:
     """Play good moves against a player that plays any, until the game is over."""
     table = play.table()
     while table["state"] != "over":
-        move = strong_move(table)
+        move, plies = strong_move(table), len(table["moves"])
         play.key_move(move) if by_key else play.press_move(move)
-        wait_until(lambda: (now := play.table())["state"] in ("yours", "over") and len(now["moves"]) > len(table["moves"]))
+        wait_until(partial(play.has_answered, plies), "the answer")
         table = play.table()
         play.expect_moves(len(table["moves"]))
 
@@ -58,7 +61,7 @@ def test_a_game_to_mate_by_presses(play: PlayPage) -> None:
 
 def test_a_game_to_mate_by_keys_alone(play: PlayPage) -> None:
     page = play.page
-    page.goto(f"{play.site.base}/play?sfen=4k4%2F9%2Fppppppppp%2F9%2F9%2F9%2FPPPPPPPPP%2F1B5R1%2FLNSGKGSNL%20b%20-%201")
+    page.goto(f"{play.site.base}/play?sfen={quote(TEN_PIECES_LESS)}")
     expect(page.locator(".new-game")).to_be_visible()
     tab_to(page, "select[name=opponent]")
     page.keyboard.type("random")
