@@ -66,14 +66,13 @@ class LiveBoard {
     const { t } = page;
     this.title = element("span");
     this.value = element("b", { class: "value" });
-    this.result = element("span", { class: "result" });
     this.curve = svg("path", { class: "curve" });
     this.area = svg("path", { class: "area" });
     const holder = element("div");
     this.graph = svg("svg", { class: "values", viewBox: `0 0 ${GRAPH.width} ${GRAPH.height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("live.value line") },
       this.area, svg("path", { class: "middle", d: `M0 ${GRAPH.height / 2}H${GRAPH.width}` }), this.curve);
     this.element = element("figure", { class: "live-board" }, holder, this.graph,
-      element("figcaption", null, this.title, this.value, this.result));
+      element("figcaption", null, this.title, this.value));
     this.board = new MiniBoard(holder, { label: t("live.board") });
   }
 
@@ -118,16 +117,22 @@ class LiveBoard {
   }
 
   #showUpTo(shown) {
-    const { t, lang, numbers } = this.page;
+    const { numbers } = this.page;
     while (this.shown < shown) this.position.play(this.moves[this.shown++]);
     this.board.show({ sfen: this.position.sfen(), last: shown ? this.moves[shown - 1] : null });
-    const move = this.first + shown, { title, number } = this.game;
-    this.title.textContent = title ? `${title}  ${t("live.move", { move })}` : t("live.game move", { game: numbers.whole(number), move });
+    this.title.textContent = this.#caption(shown);
     const percent = this.percents.slice(0, Math.max(shown, 1)).findLast(value => value !== null) ?? null;
     this.value.textContent = percent === null ? "" : `☗ ${numbers.percent(percent / 100)}`;
-    const over = shown === this.moves.length && this.game.outcome;
-    this.result.textContent = over ? this.game.outcome.text[lang] : "";
     this.#drawValues(shown);
+  }
+
+  // The game and the move, and at its end the result.
+  #caption(shown) {
+    const { t, lang, numbers } = this.page, { number, title, outcome } = this.game, move = this.first + shown;
+    const over = shown === this.moves.length && outcome;
+    if (title) return `${title}  ${over ? outcome.text[lang] : t("live.move", { move })}`;
+    const game = numbers.whole(number);
+    return over ? t("live.game over", { game, result: outcome.text[lang] }) : t("live.game move", { game, move });
   }
 
   #drawValues(shown) {

@@ -135,7 +135,7 @@ def moves_in_sight(page: "Page", of: "Locator") -> tuple[int, int]:
 def test_curves_and_strength_grow_with_a_training(page: "Page", training: Training) -> None:
     page.goto(training.web.base)
     wait_for_step(page, 4096)
-    entropy = chart(page, "Entropy of the policy")
+    entropy = chart(page, "Policy entropy")
     wait_for_paint(page, entropy, "curve-3")
     before, first = step(page), moves_in_sight(page, entropy)[1]
     wait_for_step(page, before + 2048)
@@ -231,7 +231,7 @@ def test_a_lost_server_is_told_and_found_again(browser: "Browser", folder: Path)
 def test_the_crosshair_tells_all_curves_at_the_same_update(page: "Page", site: Web) -> None:
     page.goto(site.base)
     wait_for_step(page, STEPS)
-    loss, results = chart(page, "Value loss"), chart(page, "Results of self-play")
+    loss, results = chart(page, "Value loss"), chart(page, "Self-play results")
     wait_for_paint(page, loss, "curve-2")
     canvas = loss.locator("canvas")
     canvas.focus()
@@ -290,7 +290,7 @@ def test_smoothing_time_and_hidden_curves(page: "Page", site: Web) -> None:
     assert roughness(smooth) < roughness(raw)
     page.get_by_role("radio", name="Time").check()
     assert not rows_in_sight(page, loss)[0][0].replace(",", "").isdigit()
-    results = chart(page, "Results of self-play")
+    results = chart(page, "Self-play results")
     wait_for_paint(page, results, "curve-6")
     results.get_by_role("button", name="Black").click()
     page.wait_for_function(
@@ -304,7 +304,7 @@ def test_another_run_is_laid_over(page: "Page", folder: Path) -> None:
     with web(folder) as server:
         page.goto(f"{server.base}/?run={server.run('first')}")
         wait_for_step(page, STEPS * 50)
-        entropy = chart(page, "Entropy of the policy")
+        entropy = chart(page, "Policy entropy")
         wait_for_paint(page, entropy, "curve-3")
         assert painted(entropy, "curve-1") == 0
         page.locator("details.others summary").click()

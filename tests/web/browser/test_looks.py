@@ -1,18 +1,23 @@
 """How every view looks: light and dark, narrow, in both languages, offline, by keyboard."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 from look_probes import FOCUSABLE, FOCUSED, LABELS, MISSED, NAMELESS, OUTSIDE, PALE, SHARP
+from PIL import Image
 from web_fixtures import watched
 from web_server import Web
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
+SCRIPT = Path(__file__).parents[3] / "scripts" / "photograph_page.py"
 NARROW, USUAL = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 VIEWS = ("live", "games", "replay", "play", "ladder")
 SHOWN = {
@@ -169,3 +174,17 @@ def test_a_resized_chart_is_drawn_in_the_screens_own_pixels(look: Callable[..., 
         page.wait_for_function(f"before => ({SHARP})() && ({SHARP})() !== before", arg=before)
 
     look("live", check, viewport=USUAL, device_scale_factor=2)
+
+
+def test_the_script_takes_a_picture_of_few_colours(site: Web, tmp_path: Path) -> None:
+    out = tmp_path / "page.png"
+    command = [sys.executable, str(SCRIPT), site.base, str(out), "--seconds", "0.5", "--width", "800"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    with Image.open(out) as picture:
+        assert picture.size == (1280, 1872)
+        colors = picture.getcolors(256)
+        background = picture.convert("RGB").getpixel((4, 400))
+    assert colors is not None
+    assert len(colors) > 20
+    assert background == (245, 244, 240)
+    assert told == f"{out}: {out.stat().st_size / 1000:.0f} kB\n"
