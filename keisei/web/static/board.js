@@ -4,6 +4,7 @@
 import { svg } from "/static/shell.js";
 import { HAND_ORDER, RANKS, fromSquare, isDrop, isWhite, toSquare } from "/static/position.js";
 import { SQUARE, pieceUse } from "/static/pieces.js";
+import { moveArrow } from "/static/board_arrows.js";
 
 const { width: W, height: H } = SQUARE;
 const WIDTH = 9 * W,
@@ -338,44 +339,7 @@ export class Board {
   }
 
   #drawArrows() {
-    this.layers.arrows.replaceChildren(...this.arrows.map((arrow, rank) => this.#arrow(arrow, rank)).reverse());
-  }
-
-  #arrow({ move, text }, rank) {
-    const middle = square => this.place(square).map((corner, i) => corner + (i ? H : W) / 2);
-    const [x2, y2] = middle(toSquare(move)),
-      parts = [];
-    let [x, y] = [x2, y2 + 34];
-    if (isDrop(move)) {
-      const piece = this.position.turn === "b" ? move[0] : move[0].toLowerCase(),
-        [left, top] = this.place(toSquare(move));
-      parts.push(
-        pieceUse(piece, left, top, this.turned),
-        svg("rect", { class: "drop", x: left + 6, y: top + 6, width: W - 12, height: H - 12, rx: 12 }),
-      );
-    } else {
-      const [x1, y1] = middle(fromSquare(move)),
-        length = Math.hypot(x2 - x1, y2 - y1),
-        half = 8.5 - 1.5 * Math.min(rank, 3);
-      const end = length - 6,
-        neck = end - 34,
-        head = half + 13,
-        degrees = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
-      parts.push(
-        svg("path", {
-          class: "shaft",
-          transform: `translate(${x1} ${y1}) rotate(${degrees})`,
-          d: `M18 ${-half * 0.6}L${neck} ${-half}L${neck - 5} ${-head}L${end} 0L${neck - 5} ${head}L${neck} ${half}L18 ${half * 0.6}Z`,
-        }),
-      );
-      [x, y] = [x2 + ((x2 - x1) / length) * 20, y2 + ((y2 - y1) / length) * 20]; // just beyond its point
-    }
-    if (text)
-      parts.push(
-        svg("rect", { class: "pill", x: x - 35, y: y - 17, width: 70, height: 34, rx: 17 }),
-        svg("text", { class: "share", x, y: y + 8.5, "text-anchor": "middle" }, text),
-      );
-    return svg("g", { class: `arrow rank-${Math.min(rank, 3)}`, "data-move": move }, parts);
+    this.layers.arrows.replaceChildren(...this.arrows.map((arrow, rank) => moveArrow(this, arrow, rank)).reverse());
   }
 
   // The piece is drawn where it went; let it come from where it was (from its owner's hand if it was dropped).

@@ -1,14 +1,14 @@
 // The replay page: a game on the board, its moves, its value graph, what a network thinks of each position.
 // A line of the search can be played out on the board: then the keys step through the line, and Escape leads back.
-import { api, announce, begin, element, icon, remember, remembered, tell } from "/static/shell.js";
+import { api, announce, begin, element, icon, tell } from "/static/shell.js";
 import { Board } from "/static/board.js";
-import { MoveList, arrowsOf, isCommand, lineList, playerBar } from "/static/game_view.js";
+import { MoveList, arrowsOf, isCommand, playerBar } from "/static/game_view.js";
+import { NetworkPanel } from "/static/network_panel.js";
 import { Position, sfensOf } from "/static/position.js";
 import { ValueGraph } from "/static/value_graph.js";
-import { visitsChoice } from "/static/new_game_form.js";
 
-const AUTOPLAY_MS = 900,
-  SETTLED_MS = 150; // candidates are asked for when the reader stays on a position
+const AUTOPLAY_MS = 900;
+const FINAL = ["checkmate", "no legal move", "repetition", "perpetual check", "declaration", "maximum length"];
 const TOLD_LOSS = 5; // points of win rate; smaller ones are noise of the search
 const ICONS = {
   first: "M5 5h2.6v14H5zM19 5v14L8.6 12z",
@@ -22,7 +22,7 @@ const ICONS = {
 
 class Replay {
   constructor(main, shell, game) {
-    Object.assign(this, { main, shell, t: shell.t, game, line: null, playing: null, asked: 0, analysis: null });
+    Object.assign(this, { main, shell, t: shell.t, game, line: null, playing: null, analysis: null });
     this.sfens = sfensOf(game.sfen, game.moves);
     this.percents = game.black_percent ?? [];
     this.losses = new Map();
@@ -47,7 +47,8 @@ class Replay {
     const moves = element("section", { class: "card" }, element("h2", null, t("play.moves")));
     this.list = new MoveList(moves, { label: t("play.moves"), onChoose: ply => this.go(ply) });
     moves.append(this.#links());
-    this.candidates = element("div", { class: "candidates", "aria-live": "off" });
+    const panel = { onLines: lines => this.#point(lines), onPlay: line => this.#playOut(line) };
+    this.panel = new NetworkPanel(this.shell, game.id, panel);
     this.main.replaceChildren(
       element(
         "section",
@@ -59,7 +60,7 @@ class Replay {
         this.banner,
         graph,
       ),
-      element("aside", { class: "side" }, this.#summary(), moves, this.#network()),
+      element("aside", { class: "side" }, this.#summary(), moves, this.panel.node),
     );
   }
 
@@ -117,52 +118,6 @@ class Replay {
     );
   }
 
-  // Which network is asked, how much it thinks, and whether at every position.
-  #network() {
-    const { t, shell } = this,
-      networks = shell.site.players.filter(player => player.kind === "network");
-    this.networkChoice = element(
-      "select",
-      {
-        name: "network",
-        onchange: () => {
-          remember("network", this.networkChoice.value);
-          this.#ask();
-        },
-      },
-      networks.map(({ id, name }) => element("option", { value: id }, name)),
-    );
-    this.networkChoice.value = remembered(
-      "network",
-      networks.map(({ id }) => id),
-      networks[0]?.id,
-    );
-    this.visits = visitsChoice(shell.site.visits, shell.site.visits.usual, t);
-    this.visits.addEventListener("change", () => this.#ask());
-    this.asking = element("input", {
-      type: "checkbox",
-      id: "candidates",
-      disabled: !networks.length,
-      onchange: () => {
-        this.#clearCandidates();
-        this.#ask();
-      },
-    });
-    return element(
-      "section",
-      { class: "card" },
-      element("h2", null, t("replay.candidates")),
-      element(
-        "div",
-        { class: "row" },
-        element("label", null, t("replay.network"), this.networkChoice),
-        element("label", null, t("play.visits"), this.visits),
-      ),
-      element("label", { class: "check" }, this.asking, t("replay.show candidates")),
-      this.candidates,
-    );
-  }
-
   #analysisRow() {
     this.analyse = element("button", { id: "analyse", onclick: () => this.#analyse() }, this.t("replay.analyse"));
     this.progress = element("progress", {
@@ -179,14 +134,14 @@ class Replay {
     this.#leaveLine();
     if (ply === this.ply && !quiet) {
       this.#draw();
+      this.#point(this.panel.lines);
       return;
     }
     this.ply = ply;
     this.#draw();
     history.replaceState(null, "", `?ply=${ply}`);
     if (!quiet) announce(ply ? this.game.texts[this.shell.lang][ply - 1] : this.t("replay.start"));
-    this.#clearCandidates();
-    this.#ask();
+    this.panel.show(this.#askable());
     if (ply === this.game.moves.length) this.#autoplay(false);
   }
 
@@ -227,40 +182,14 @@ class Replay {
     if (on && !this.line && this.ply === this.game.moves.length) this.go(0);
   }
 
-  // Ask what the network would play here, once the reader has stayed for a moment.
-  #ask() {
-    clearTimeout(this.waiting);
-    if (!this.asking.checked || this.line) return;
-    const over = this.ply === this.game.moves.length && this.game.reason !== "resignation";
-    if (over) return;
-    this.waiting = setTimeout(() => this.#askNow(), SETTLED_MS);
+  // What the network may be asked about: not a position where the game has ended by the rules.
+  #askable() {
+    const last = this.ply === this.game.moves.length;
+    return last && FINAL.includes(this.game.reason) ? null : { ply: this.ply, turn: this.board.position.turn };
   }
 
-  async #askNow() {
-    const number = ++this.asked,
-      { t, ply } = this,
-      request = { ply, network: this.networkChoice.value, visits: Number(this.visits.value) };
-    this.candidates.replaceChildren(element("p", { class: "dim" }, t("replay.thinking")));
-    try {
-      const { lines } = await api(`/api/games/${this.game.id}/candidates`, request);
-      if (number === this.asked && ply === this.ply && !this.line) this.#showCandidates(lines);
-    } catch (error) {
-      if (number === this.asked) this.candidates.replaceChildren(element("p", { class: "dim" }, error.message));
-    }
-  }
-
-  #showCandidates(lines) {
-    const { turn } = this.board.position;
-    this.board.point(arrowsOf(lines, turn, this.t, 5));
-    this.candidates.replaceChildren(
-      lineList(lines, { turn, lang: this.shell.lang, t: this.t, onPlay: line => this.#playOut(line) }),
-    );
-  }
-
-  #clearCandidates() {
-    this.asked += 1; // an answer on its way is too late
-    this.candidates.replaceChildren();
-    this.board.point([]);
+  #point(lines) {
+    if (!this.line) this.board.point(arrowsOf(lines, this.board.position.turn, this.t, 5));
   }
 
   // Play a line out on the board, from the position of the game that it belongs to.
@@ -318,10 +247,7 @@ class Replay {
       if (message) tell(message);
     };
     try {
-      const { analysis } = await api(`/api/games/${this.game.id}/analysis`, {
-        network: this.networkChoice.value,
-        visits: Number(this.visits.value),
-      });
+      const { analysis } = await api(`/api/games/${this.game.id}/analysis`, this.panel.settings());
       this.analysis = new EventSource(`/api/analyses/${analysis}/events`);
     } catch (error) {
       end(error.message);

@@ -1,0 +1,56 @@
+// Moves as arrows on a board: the best boldest, each with a few characters; a drop is a faint piece in a dashed frame.
+import { svg } from "/static/shell.js";
+import { fromSquare, isDrop, toSquare } from "/static/position.js";
+import { SQUARE, pieceUse } from "/static/pieces.js";
+
+const { width: W, height: H } = SQUARE;
+
+// `rank` counts from 0, the best move's.
+export function moveArrow(board, { move, text }, rank) {
+  const drawn = isDrop(move) ? droppedPiece(board, move) : shaft(board, move, rank);
+  const label = text ? pill(text, ...(isDrop(move) ? lowerPart : beyondPoint)(board, move)) : [];
+  return svg("g", { class: `arrow rank-${Math.min(rank, 3)}`, "data-move": move }, drawn, label);
+}
+
+const middle = (board, square) => board.place(square).map((corner, i) => corner + (i ? H : W) / 2);
+
+function droppedPiece(board, move) {
+  const piece = board.position.turn === "b" ? move[0] : move[0].toLowerCase(),
+    [x, y] = board.place(toSquare(move));
+  const frame = svg("rect", { class: "drop", x: x + 6, y: y + 6, width: W - 12, height: H - 12, rx: 12 });
+  return [pieceUse(piece, x, y, board.turned), frame];
+}
+
+// Drawn along the x-axis, then turned to where it points.
+function shaft(board, move, rank) {
+  const [x1, y1] = middle(board, fromSquare(move)),
+    [x2, y2] = middle(board, toSquare(move));
+  const half = 8.5 - 1.5 * Math.min(rank, 3),
+    wing = half + 13,
+    tail = half * 0.6;
+  const end = Math.hypot(x2 - x1, y2 - y1) - 6,
+    neck = end - 34,
+    barb = neck - 5;
+  const outline = `M18 ${-tail}L${neck} ${-half}L${barb} ${-wing}L${end} 0L${barb} ${wing}L${neck} ${half}L18 ${tail}Z`;
+  const degrees = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
+  return svg("path", { class: "shaft", transform: `translate(${x1} ${y1}) rotate(${degrees})`, d: outline });
+}
+
+function lowerPart(board, move) {
+  const [x, y] = middle(board, toSquare(move));
+  return [x, y + 34];
+}
+
+function beyondPoint(board, move) {
+  const [x1, y1] = middle(board, fromSquare(move)),
+    [x2, y2] = middle(board, toSquare(move)),
+    length = Math.hypot(x2 - x1, y2 - y1);
+  return [x2 + ((x2 - x1) / length) * 20, y2 + ((y2 - y1) / length) * 20];
+}
+
+function pill(text, x, y) {
+  return [
+    svg("rect", { class: "pill", x: x - 35, y: y - 17, width: 70, height: 34, rx: 17 }),
+    svg("text", { class: "share", x, y: y + 8.5, "text-anchor": "middle" }, text),
+  ];
+}
