@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
-CHROMIUM = os.environ.get("KEISEI_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+_NAMES = ("chromium", "chromium-browser", "google-chrome")  # as in the Makefile
+CHROMIUM = os.environ.get("KEISEI_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
