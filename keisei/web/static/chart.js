@@ -40,8 +40,13 @@ export class Chart {
     return this.spec.curves.some(curve => this.group.runs.some(({ series }) => series.has(curve)));
   }
 
-  draw() {
+  // Brings the lines up to date, which those of a chart out of sight are not.
+  refresh() {
     if (this.stale) this.#refresh();
+  }
+
+  draw() {
+    this.refresh();
     const { group } = this;
     this.empty.hidden = this.layers.length > 0;
     const x = group.range[0] < group.range[1] ? group.range : [group.range[0] - 1, group.range[1] + 1];
@@ -72,7 +77,7 @@ export class Chart {
     this.layers = group.runs.flatMap((run, r) => spec.curves.map((curve, k) => {
       if (hidden.has(k) || !run.series.has(curve)) return null;
       const number = colorNumber(alone ? curve.color ?? k : r);
-      return { ...data(run.detail?.series ?? run.series, curve, group), curve, run: run.name, colorNumber: number, color: group.colors.curves[number - 1],
+      return { ...data(run.detail?.series ?? run.series, curve, group), curve, run: run.name, end: run.series.xs(group.unit).at(-1), colorNumber: number, color: group.colors.curves[number - 1],
         dash: alone ? [] : DASHES[k % DASHES.length] };
     })).filter(layer => layer);
     this.#buildLegend();
@@ -189,6 +194,7 @@ export class Chart {
   }
 
   #walk(step) {
+    this.refresh();
     const layer = this.layers[0], { group } = this;
     if (!layer) return;
     const [from, to] = group.range;

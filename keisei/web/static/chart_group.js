@@ -1,7 +1,7 @@
 // What charts side by side share: the runs they show, the stretch in sight, the crosshair, the smoothing, moves or
 // time, the colours. A change repaints, in the next frame, those charts that are on the screen.
 
-import { duration } from "./numbers.js";
+import { clock, duration } from "./numbers.js";
 
 const CURVE_COLORS = 6, LEAST_STRETCH = 1e-4; // of the whole run
 
@@ -104,7 +104,7 @@ export class ChartGroup {
 
   // An x as a text: short on the axis, in full beside the crosshair.
   xText(x, inFull = false) {
-    if (this.unit === "time") return duration(x, this.t);
+    if (this.unit === "time") return inFull ? clock(x) : duration(x, this.t);
     return inFull ? this.t("live.moves", { n: this.numbers.whole(x) }) : this.numbers.short(x);
   }
 

@@ -165,8 +165,9 @@ function crosshair(context, frame, layers, at, text, { dim, card, ink }) {
   context.fillText(text, middle, frame.bottom + 15);
 }
 
-// The entry of a layer nearest to an x that has a value, or null.
-export function nearest({ xs, line: values }, at) {
+// The entry of a layer nearest to an x that has a value, or null; there is none after the end of the layer's run.
+export function nearest({ xs, line: values, end }, at) {
+  if (at > end && at !== Infinity) return null;
   let low = 0, high = xs.length;
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -6,6 +6,7 @@ import { element } from "./shell.js";
 const MOST = 100;
 
 export function showTable(chart) {
+  chart.refresh();
   const { group, layers, spec } = chart, { t } = group;
   const close = () => dialog.close();
   const columns = layers.map(layer => [spec.curves.length > 1 && layer.curve.label, group.runs.length > 1 && layer.run].filter(Boolean).join(", ") || spec.title);
@@ -14,7 +15,7 @@ export function showTable(chart) {
     element("div", { class: "scroll", tabindex: 0 }, element("table", null,
       element("thead", null, element("tr", null, [t(group.unit === "step" ? "live.by moves" : "live.by time"), ...columns].map(name => element("th", { scope: "col" }, name)))),
       element("tbody", null, places(chart).map(at => element("tr", null,
-        element("th", { scope: "row" }, group.unit === "step" ? group.numbers.whole(at) : group.xText(at)),
+        element("th", { scope: "row" }, group.unit === "step" ? group.numbers.whole(at) : group.xText(at, true)),
         layers.map(layer => element("td", null, text(chart, layer, at)))))))));
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", event => { if (event.target === dialog) close(); });

@@ -10,7 +10,7 @@ export class Numbers {
     this.short = format({ notation: "compact", maximumSignificantDigits: 3 });
     this.digits = format({ maximumSignificantDigits: 3 });
     this.percent = format({ style: "percent", maximumFractionDigits: 0 });
-    this.finePercent = format({ style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+    this.finePercent = format({ style: "percent", maximumFractionDigits: 1 });
     this.bytes = value => `${this.digits(value / 1e6)} MB`;
   }
 
@@ -54,4 +54,10 @@ export function duration(seconds, t) {
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return minutes % 60 ? t("live.hours minutes", { h: hours, m: minutes % 60 }) : t("live.hours", { h: hours });
   return hours % 24 ? t("live.days hours", { d: Math.floor(hours / 24), h: hours % 24 }) : t("live.days", { d: hours / 24 });
+}
+
+// Seconds to the second: "1:02:30".
+export function clock(seconds) {
+  const whole = Math.max(Math.round(seconds), 0), two = number => String(number).padStart(2, "0");
+  return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
 }

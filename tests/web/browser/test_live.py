@@ -289,7 +289,7 @@ def test_smoothing_time_and_hidden_curves(page: "Page", site: Web) -> None:
 
     assert roughness(smooth) < roughness(raw)
     page.get_by_role("radio", name="Time").check()
-    assert not rows_in_sight(page, loss)[0][0].replace(",", "").isdigit()
+    assert re.fullmatch(r"\d+:\d\d:\d\d", rows_in_sight(page, loss)[0][0])
     results = chart(page, "Self-play results")
     wait_for_paint(page, results, "curve-6")
     results.get_by_role("button", name="Black").click()
