@@ -298,6 +298,19 @@ def test_smoothing_time_and_hidden_curves(page: "Page", site: Web) -> None:
     )
 
 
+def test_only_charts_on_the_screen_are_drawn(page: "Page", site: Web) -> None:
+    page.goto(site.base)
+    wait_for_step(page, STEPS)
+    page.locator(".live-board").first.wait_for()
+    wait_for_paint(page, chart(page, "Rating"))
+    speed = chart(page, "Moves per second").locator("canvas")
+    undrawn = [300, 150]  # what a canvas has that nobody has drawn on
+    size = "canvas => [canvas.width, canvas.height]"
+    assert speed.evaluate(size) == undrawn
+    speed.scroll_into_view_if_needed()
+    page.wait_for_function("canvas => canvas.width !== 300", arg=speed.element_handle())
+
+
 def test_another_run_is_laid_over(page: "Page", folder: Path) -> None:
     made_run(folder / "runs" / "first")
     made_run(folder / "runs" / "second", updates=30)
