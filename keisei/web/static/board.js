@@ -4,7 +4,7 @@
 import { svg } from "/static/shell.js";
 import { HAND_ORDER, RANKS, fromSquare, isDrop, isWhite, toSquare } from "/static/position.js";
 import { SQUARE, pieceUse } from "/static/pieces.js";
-import { moveArrow } from "/static/board_arrows.js";
+import { moveArrows } from "/static/board_arrows.js";
 
 const { width: W, height: H } = SQUARE;
 const WIDTH = 9 * W,
@@ -339,7 +339,7 @@ export class Board {
   }
 
   #drawArrows() {
-    this.layers.arrows.replaceChildren(...this.arrows.map((arrow, rank) => moveArrow(this, arrow, rank)).reverse());
+    this.layers.arrows.replaceChildren(...moveArrows(this, this.arrows));
   }
 
   // The piece is drawn where it went; let it come from where it was (from its owner's hand if it was dropped).

@@ -5,10 +5,23 @@ import { SQUARE, pieceUse } from "/static/pieces.js";
 
 const { width: W, height: H } = SQUARE;
 
-// `rank` counts from 0, the best move's.
-export function moveArrow(board, { move, text }, rank) {
+// The best is drawn last, above the others. Of a move with and without promotion only the better one is drawn.
+export function moveArrows(board, arrows) {
+  const ways = arrows.map(({ move }) => move.slice(0, 4)),
+    goals = arrows.map(({ move }) => toSquare(move));
+  return arrows
+    .map((arrow, rank) =>
+      ways.indexOf(ways[rank]) < rank ? null : moveArrow(board, arrow, rank, goals.indexOf(goals[rank]) < rank),
+    )
+    .filter(Boolean)
+    .reverse();
+}
+
+// `crowded`: a better move has its words at the square that this one goes to.
+function moveArrow(board, { move, text }, rank, crowded) {
   const drawn = isDrop(move) ? droppedPiece(board, move) : shaft(board, move, rank);
-  const label = text ? pill(text, ...(isDrop(move) ? lowerPart : beyondPoint)(board, move)) : [];
+  const place = isDrop(move) ? lowerPart : crowded ? halfWay : beyondPoint;
+  const label = text ? pill(text, ...place(board, move)) : [];
   return svg("g", { class: `arrow rank-${Math.min(rank, 3)}`, "data-move": move }, drawn, label);
 }
 
@@ -39,6 +52,12 @@ function shaft(board, move, rank) {
 function lowerPart(board, move) {
   const [x, y] = middle(board, toSquare(move));
   return [x, y + 34];
+}
+
+function halfWay(board, move) {
+  const [x1, y1] = middle(board, fromSquare(move)),
+    [x2, y2] = middle(board, toSquare(move));
+  return [(x1 + x2) / 2, (y1 + y2) / 2];
 }
 
 function beyondPoint(board, move) {

@@ -3,6 +3,7 @@
 import { announce, api, element, remember, tell } from "/static/shell.js";
 import { Board } from "/static/board.js";
 import { MoveChooser } from "/static/move_chooser.js";
+import { showClock } from "/static/clock_face.js";
 import { MoveList, arrowsOf, isCommand, lineList, playerBar, verdict } from "/static/game_view.js";
 import { Position } from "/static/position.js";
 import { ValueGraph } from "/static/value_graph.js";
@@ -45,12 +46,13 @@ export class PlayTable {
     this.buttons = {
       hint: button("hint", "", () => this.#hint()),
       undo: button("undo", "", () => this.#do({ do: "undo" })),
-      declare: button("declare", "", () => this.#do({ do: "declare" })),
+      declare: button("declare", "primary", () => this.#do({ do: "declare" })),
       resign: button("resign", "danger", () => this.#resign()),
       turn: button("turn", "", () => this.board.turn(!this.board.turned)),
     };
     this.status = element("div", { class: "status", role: "status" });
     this.after = element("div", { class: "row" });
+    this.settings = this.#settings(table);
     this.lines = element("section", { class: "card", "aria-label": t("play.lines"), hidden: true });
     const moves = element("section", { class: "card" }, element("h2", null, t("play.moves"))),
       graph = element("section", { class: "card" }, element("h2", null, t("board.win rate of black")));
@@ -68,7 +70,7 @@ export class PlayTable {
           this.status,
           this.after,
           element("div", { class: "row actions" }, Object.values(this.buttons)),
-          this.#settings(table),
+          this.settings,
         ),
         this.lines,
         moves,
@@ -142,47 +144,54 @@ export class PlayTable {
   }
 
   #showState() {
+    const { table, shell } = this,
+      { outcome } = table;
+    const how = outcome ? [element("p", { class: "dim" }, outcome.text[shell.lang])] : [];
+    this.status.replaceChildren(element("p", null, this.#words()), ...how);
+    this.status.dataset.state = outcome ? this.#fate() : table.state;
+    this.#showButtons();
+    for (const side of ["black", "white"]) {
+      const theirs = side !== table.side,
+        turn = table.state === (theirs ? "thinking" : "yours");
+      this.bars[side].classList.toggle("to-move", turn);
+      this.bars[side].state.textContent = turn && theirs ? this.t("play.thinks") : "";
+    }
+  }
+
+  #words() {
+    const { table, t } = this;
+    if (table.outcome) return t(`play.you ${this.#fate()}`);
+    if (table.state === "failed") return table.error;
+    if (table.state === "thinking") return t("play.is thinking");
+    return t(table.check ? "play.your turn in check" : "play.your turn");
+  }
+
+  // What can be done now; of a game that is over only what leads on.
+  #showButtons() {
     const { table, t, buttons } = this,
       playing = ["yours", "thinking"].includes(table.state),
-      yours = table.state === "yours";
-    const words = table.outcome
-      ? this.#result()
-      : table.state === "failed"
-        ? table.error
-        : yours
-          ? t(table.check ? "play.your turn in check" : "play.your turn")
-          : t("play.is thinking");
-    this.status.replaceChildren(
-      element("p", null, words),
-      ...(table.outcome ? [element("p", { class: "dim" }, table.outcome.text[this.shell.lang])] : []),
-    );
-    this.status.dataset.state = table.outcome ? this.#fate() : table.state;
-    for (const name of ["resign"]) buttons[name].disabled = !playing;
-    buttons.hint.hidden = !this.#isNetwork(table);
-    buttons.hint.disabled = !yours;
+      over = table.state === "over";
+    buttons.hint.hidden = over || !this.#isNetwork(table);
+    buttons.hint.disabled = table.state !== "yours";
+    buttons.undo.hidden = over;
+    buttons.undo.disabled = !this.#mayUndo();
     buttons.declare.hidden = !table.may_declare;
-    buttons.undo.disabled = !playing || !this.#mayUndo();
-    buttons.declare.classList.toggle("primary", table.may_declare);
-    this.after.hidden = playing;
-    this.after.replaceChildren(
-      (table.game && element("a", { class: "button", id: "replay", href: `/games/${table.game}` }, t("play.replay"))) ||
-        "",
-      element("button", { class: "primary", id: "new", onclick: () => this.#newGame() }, t("play.new game")),
+    buttons.resign.hidden = over;
+    if (this.settings) this.settings.hidden = over;
+    const replay =
+      table.game && element("a", { class: "button", id: "replay", href: `/games/${table.game}` }, t("play.replay"));
+    const another = element(
+      "button",
+      { class: "primary", id: "new", onclick: () => this.#newGame() },
+      t("play.new game"),
     );
-    for (const side of ["black", "white"]) {
-      const turn = playing && (yours ? side === table.side : side !== table.side);
-      this.bars[side].classList.toggle("to-move", turn);
-      this.bars[side].state.textContent = turn && !yours ? t("play.thinks") : "";
-    }
+    this.after.hidden = playing;
+    this.after.replaceChildren(...[replay, another].filter(Boolean));
   }
 
   #fate() {
     const { outcome, side } = this.table;
     return outcome.winner === null ? "drawn" : outcome.winner === (side === "black" ? 0 : 1) ? "won" : "lost";
-  }
-
-  #result() {
-    return this.t(`play.you ${this.#fate()}`);
   }
 
   // There is a move of one's own to take back.
@@ -193,22 +202,9 @@ export class PlayTable {
   }
 
   #showClocks() {
-    const { clock } = this.table;
-    if (!clock) return;
-    for (const side of ["black", "white"]) {
-      const runs = clock.running === side,
-        passed = runs ? performance.now() - this.received : 0,
-        main = clock[`${side}_ms`];
-      const inByoyomi = clock.byoyomi_ms > 0 && main <= passed;
-      const left = Math.max(
-        0,
-        inByoyomi ? (runs ? clock.byoyomi_left_ms - (passed - main) : clock.byoyomi_ms) : main - passed,
-      );
-      this.bars[side].clock.textContent = inByoyomi
-        ? this.t("play.byoyomi left", { seconds: Math.ceil(left / 1000) })
-        : minutesAndSeconds(left);
-      this.bars[side].clock.classList.toggle("short", runs && left < 10_000);
-    }
+    const passed = performance.now() - this.received;
+    for (const side of ["black", "white"])
+      if (this.table.clock) showClock(this.bars[side].clock, this.table.clock, side, passed, this.t);
   }
 
   // Draw one's own move at once, then let the server confirm it.
@@ -348,9 +344,4 @@ export class PlayTable {
     else if (!this.chooser.chooseFromHand(event.key)) return;
     event.preventDefault();
   }
-}
-
-function minutesAndSeconds(milliseconds) {
-  const seconds = Math.ceil(milliseconds / 1000);
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

@@ -1,4 +1,4 @@
-"""Playing in a real browser against a real server: by presses and keys, in two languages, on small screens."""
+"""Playing in a real browser against a real server: by presses and keys, in both languages, on a phone."""
 
 import os
 import re
