@@ -128,11 +128,10 @@ class LiveBoard {
 
   // The game and the move, and at its end the result.
   #caption(shown) {
-    const { t, lang, numbers } = this.page, { number, title, outcome } = this.game, move = this.first + shown;
+    const { t, lang } = this.page, { number, title, outcome } = this.game, move = this.first + shown;
     const over = shown === this.moves.length && outcome;
     if (title) return `${title}  ${over ? outcome.text[lang] : t("live.move", { move })}`;
-    const game = numbers.whole(number);
-    return over ? t("live.game over", { game, result: outcome.text[lang] }) : t("live.game move", { game, move });
+    return over ? t("live.game over", { game: number, result: outcome.text[lang] }) : t("live.game move", { game: number, move });
   }
 
   #drawValues(shown) {
