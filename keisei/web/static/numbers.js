@@ -1,5 +1,7 @@
 // Numbers as a page shows them: short, with the separators and units of a language (1.2M, 120万), and ticks.
 
+const TINY = 1e-4; // below, with an exponent
+
 export class Numbers {
   constructor(lang) {
     const format = options => {
@@ -8,10 +10,10 @@ export class Numbers {
     };
     this.whole = format({ maximumFractionDigits: 0 });
     this.short = format({ notation: "compact", maximumSignificantDigits: 3 });
-    this.digits = format({ maximumSignificantDigits: 3 });
+    const digits = format({ maximumSignificantDigits: 3 }), tiny = format({ notation: "scientific", maximumSignificantDigits: 2 });
+    this.digits = value => (value && Math.abs(value) < TINY ? tiny : digits)(value);
     this.percent = format({ style: "percent", maximumFractionDigits: 0 });
     this.finePercent = format({ style: "percent", maximumFractionDigits: 1 });
-    this.bytes = value => `${this.digits(value / 1e6)} MB`;
   }
 
   // A value of a chart by the kind of its axis.
