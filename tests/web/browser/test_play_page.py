@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 import pytest
@@ -448,3 +448,54 @@ def test_a_game_on_a_screen_of_390_pixels(browser: "Browser", site: Web) -> None
             play.close()
     finally:
         context.close()
+
+
+COUNT_SLIDES = """
+window.slides = 0;
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (...how) { window.slides += 1; return animate.apply(this, how); };
+"""
+
+
+@pytest.mark.parametrize(("motion", "slides"), [("no-preference", 2), ("reduce", 0)])
+def test_pieces_slide_unless_less_motion_is_wanted(
+    browser: "Browser", site: Web, motion: Literal["no-preference", "reduce"], slides: int
+) -> None:
+    context = browser.new_context(locale="en-GB", reduced_motion=motion)
+    context.add_init_script(COUNT_SLIDES)
+    try:
+        with watched(context) as page:
+            play = PlayPage(page, site)
+            play.start()
+            play.press_move("7g7f")
+            play.expect_moves(2)
+            assert page.evaluate("window.slides") == slides  # one's own move and the answer
+            play.close()
+    finally:
+        context.close()
+
+
+def test_the_cursor_is_seen_when_keys_move_it(play: PlayPage) -> None:
+    play.start()
+    cursor = play.page.locator(".cursor")
+    play.press("7g")
+    expect(cursor).to_have_attribute("visibility", "hidden")
+    play.page.keyboard.press("ArrowUp")
+    expect(cursor).to_have_attribute("visibility", "visible")
+    here, square = cursor.bounding_box(), play.at("7f").bounding_box()
+    assert here is not None
+    assert square is not None
+    assert square["x"] < here["x"] < here["x"] + here["width"] < square["x"] + square["width"]
+    assert square["y"] < here["y"] < here["y"] + here["height"] < square["y"] + square["height"]
+    play.page.keyboard.press("Enter")
+    play.expect_moves(2)
+
+
+def test_a_table_that_is_gone_is_told_and_a_new_game_offered(browser: "Browser", site: Web) -> None:
+    context = browser.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"{site.base}/play/nosuchtable1")
+    expect(page.get_by_role("alert")).to_contain_text("no longer on the server")
+    expect(page.locator(".new-game")).to_be_visible()
+    expect(page).to_have_url(f"{site.base}/play")
+    context.close()
