@@ -68,8 +68,9 @@ function beyondPoint(board, move) {
 }
 
 function pill(text, x, y) {
+  const width = 24 + [...text].reduce((sum, letter) => sum + (letter > "\u2fff" ? 23 : 13), 0); // kanji are wider
   return [
-    svg("rect", { class: "pill", x: x - 35, y: y - 17, width: 70, height: 34, rx: 17 }),
+    svg("rect", { class: "pill", x: x - width / 2, y: y - 17, width, height: 34, rx: 17 }),
     svg("text", { class: "share", x, y: y + 8.5, "text-anchor": "middle" }, text),
   ];
 }
