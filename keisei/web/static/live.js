@@ -77,7 +77,9 @@ function build() {
   } });
   const fillChoice = () => {
     const options = runs.map(one => element("option", { value: one.id, selected: one.id === run?.id }, `${one.name} – ${t(`live.${one.state}`)}`));
-    choice.replaceChildren(...options);
+    const same = options.length === choice.options.length && options.every((option, i) => option.isEqualNode(choice.options[i]));
+    if (!same) choice.replaceChildren(...options); // which would close the list that somebody has opened
+    choice.value = run?.id;
   };
   const place = name => element("div", { id: name });
   const parts = { badge: element("span"), link: element("span", { class: "link", role: "status" }), progress: place("progress"), strength: place("strength"), scores: place("scores"),
@@ -168,8 +170,9 @@ function showState(state) {
 
 // New content, unless it is the same: a list somebody reads stays where it is.
 function keepScrolled(part, content) {
-  const fresh = element("div", null, content);
-  if (part.innerText !== undefined && part.isEqualNode(Object.assign(fresh, { id: part.id }))) return;
+  const fresh = part.cloneNode(false);
+  fresh.append(...[content].flat());
+  if (part.isEqualNode(fresh)) return;
   const scrolled = part.querySelector("[tabindex]")?.scrollTop ?? 0, focused = part.contains(document.activeElement);
   part.replaceChildren(...fresh.childNodes);
   const scroller = part.querySelector("[tabindex]");
