@@ -188,7 +188,7 @@ class Requests:
 def main() -> None:
     """Answer requests until stdin ends."""
     os.nice(NICENESS)
-    requests = Requests()
+    inbox = Requests()
     kind, name = sys.argv[1:]
     try:
         mind: Mind = NetworkMind(Path(name)) if kind == "network" else BuiltInMind(name)
@@ -197,10 +197,10 @@ def main() -> None:
         return
     say({"id": 0, "done": {}})
     while True:
-        request = requests.waiting.get()
+        request = inbox.waiting.get()
         if request["do"] == "stop":
             continue
-        control = requests.control_of(request)
+        control = inbox.control_of(request)
         done = mind.answer(request, control)
         say({"id": request["id"], "done": None if control.silent else done})
 
