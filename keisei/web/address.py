@@ -66,7 +66,7 @@ def _bound(host: str, port: int) -> socket.socket:
 def address_of(server: socket.socket, host: str, token: str | None) -> str:
     """Return the address to open in a browser."""
     name = f"[{host}]" if ":" in host else host
-    if host in ("0.0.0.0", "::", ""):  # any address: shown by name
+    if host in ("0.0.0.0", "::", ""):  # nosec B104 # shown, not bound
         name = socket.gethostname()
     address = f"http://{name}:{server.getsockname()[1]}/"
     return address if token is None else f"{address}?token={token}"
