@@ -38,6 +38,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gradient_step import GradientStep
 from keisei.core.self_play import SelfPlay
 from keisei.training.collector import make_collector
+from keisei.training.machine_limits import PROCESSES_PER_CORE
 from keisei.training.parallel import ParallelManager
 from keisei.training.trainer import Trainer
 
@@ -377,6 +378,9 @@ def parsed() -> argparse.Namespace:
             parser.error(f"--games is {arguments.games}, expected a number that divides {EPOCH}")
     except ValueError:
         parser.error("expected numbers from 1 up: --workers 1,2 --network 3x32 --games 64 --steps 64")
+    if arguments.workers[-1] > PROCESSES_PER_CORE * cores():
+        most = f"{PROCESSES_PER_CORE} for each of {cores()} cores"
+        parser.error(f"--workers is {arguments.workers[-1]}, expected at most {most}")
     if arguments.plot.suffix not in (".png", ".svg") or not arguments.plot.parent.is_dir():
         parser.error(f"--plot is {arguments.plot}, expected a .png or .svg file in a directory that exists")
     return arguments

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 PAGE = Path(__file__).parents[1] / "docs" / "licences.md"
 BUILD_NEEDS = ("scikit-build-core", "nanobind", "cmake", "ninja")
 # In the order in which a package is attributed: the smallest installation that brings it.
-EXTRAS = ("", "train", "gym", "onnx", "web", "dev")
+EXTRAS = ("", "train", "gym", "onnx", "web", "ray", "dev")
 NAMES = {"": "`keisei`", "dev": "development"} | {name: f"`keisei[{name}]`" for name in EXTRAS[1:-1]}
 
 ALLOWED = {
@@ -38,7 +38,7 @@ ALLOWED = {
 JUDGED = {
     "certifi": (
         "MPL-2.0",
-        "root certificates, used by check-jsonschema in development; not imported by the package",
+        "root certificates, used by Ray and check-jsonschema; not imported by the package",
     ),
     "hypothesis": ("MPL-2.0", "used by tests; not imported by the package"),
     "pathspec": ("MPL-2.0", "used by mypy and scikit-build-core; not imported by the package"),

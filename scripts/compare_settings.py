@@ -44,7 +44,7 @@ from matplotlib.figure import Figure
 from keisei.config.config_errors import ConfigError
 from keisei.config.files import load_config
 from keisei.core.device import cores
-from keisei.errors import UserError
+from keisei.errors import UserError, refuse_special
 from keisei.evaluation.evaluate import MatchSettings, evaluate
 from keisei.evaluation.matches.match_result import score_interval
 from keisei.runs.checkpoint import checkpoint_steps
@@ -97,6 +97,7 @@ class Study:
     def read(cls, path: Path) -> "Study":
         """Return the study in a file; StudyError if it is none."""
         try:
+            refuse_special(path)
             given = yaml.safe_load(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise StudyError(f"{path}: {error.strerror}") from error

@@ -68,8 +68,19 @@ def test_the_shell_completes_commands_and_options() -> None:
 def test_a_setting_given_as_an_option_is_answered_with_how_to_give_it() -> None:
     line = refusal("train", "--lr", "0.1")
     assert "No such option: --lr" in line
-    assert "training.games=32: keisei config --describe lists them" in line
+    assert "training.learning_rate=…: keisei config --describe lists them" in line
+    assert "training.games=…: keisei" in refusal("doctor", "--games", "5")
+    assert "settings are given without hyphens, model.blocks=…" in refusal("profile", "--blocks", "5")
     assert "settings are given" not in refusal("ladder", "--lr", "0.1")
+
+
+def test_help_has_a_short_name() -> None:
+    for command in ([], ["train"], ["perft"]):
+        short, long = (
+            subprocess.run([COMMAND, *command, name], capture_output=True, text=True, timeout=60, check=True)
+            for name in ("-h", "--help")
+        )
+        assert short.stdout == long.stdout != ""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

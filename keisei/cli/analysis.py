@@ -11,7 +11,7 @@ import typer
 
 from keisei.analysis.analysis_report import POINTS, commented, graph, summary, table
 from keisei.analysis.game_analysis import Analyst, PositionValue
-from keisei.cli.arguments import GameNumber, Lang, check_directory, one_game
+from keisei.cli.arguments import GameNumber, Lang, check_target, one_game
 from keisei.language import ENGLISH, Speaker, speaker_for
 from keisei.runs.find import SHIPPED, find_checkpoint
 from keisei.shogi import write_record
@@ -65,7 +65,7 @@ def analyze(
     if plot is not None:
         drawing = import_module("keisei.analysis.value_plot")  # loads matplotlib
         drawing.check_picture(plot)
-        check_directory("--plot", plot)
+        check_target("--plot", plot)
     analysts = [Analyst.load(find_checkpoint(text)) for text in (network, against) if text is not None]
     analyses = [
         analyst.analyze(game, visits=visits, progress=_Progress(analyst.name, speaker))
@@ -96,7 +96,7 @@ def _check_new(path: Path) -> None:
         raise typer.BadParameter(f"--out is {path}, expected a file that ends in {', '.join(_COMMENTED)}")
     if path.exists():
         raise typer.BadParameter(f"--out is {path}, which already exists")
-    check_directory("--out", path)
+    check_target("--out", path)
 
 
 class _Progress:

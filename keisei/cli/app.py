@@ -90,6 +90,8 @@ GROUPS = {
 # What the extra `train` adds to the engine.
 TRAINING_PACKAGES = frozenset({"torch", "rich", "tensorboard", "matplotlib"})
 
+_HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
+
 # The base class of typer's errors; its import path differs between versions of typer.
 _ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -115,13 +117,14 @@ class _LazyGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """Import a command's module and return the command that typer makes of its function."""
     module = import_module(f"keisei.cli.{COMMANDS[name][0]}")
-    alone = typer.Typer(add_completion=False)
+    alone = typer.Typer(add_completion=False, context_settings=_HELP_OPTIONS)
     alone.command(name)(getattr(module, name))
     return get_command(alone)
 
 
 app = typer.Typer(
     cls=_LazyGroup,
+    context_settings=_HELP_OPTIONS,
     pretty_exceptions_enable=False,
     help="Keisei (形勢): shogi self-play training.",
 )

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from keisei.errors import refuse_special
 from keisei.shogi import GameRecord, NotationError, RulesError, read_records
 
 Where = Annotated[
@@ -54,10 +55,13 @@ def all_games(path: Path) -> list[GameRecord]:
     return games
 
 
-def check_directory(option: str, path: Path) -> None:
-    """Reject a file to be written where there is no directory for it."""
+def check_target(option: str, path: Path, *, or_directory: bool = False) -> None:
+    """Reject a file to be written where there is no directory for it, or something else than a file."""
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{option} is {path}, but there is no directory {path.parent}")
+    refuse_special(path)
+    if path.is_dir() and not or_directory:
+        raise typer.BadParameter(f"{option} is {path}, which is a directory, expected a file")
 
 
 def _numbers(count: int) -> str:

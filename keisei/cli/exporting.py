@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import Where, check_directory
+from keisei.cli.arguments import Where, check_target
 from keisei.runs.export import export_onnx
 from keisei.runs.find import find_checkpoint
 
@@ -27,7 +27,7 @@ def export(
 
     keisei export runs/first@400000 --out first.onnx
     """
-    check_directory("--out", out)
+    check_target("--out", out, or_directory=True)
     done = export_onnx(find_checkpoint(where), out, tolerance=tolerance, force=force)
     found = done.differences
     print(

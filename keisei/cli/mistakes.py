@@ -5,9 +5,10 @@ error tells enough, otherwise in typer's.
 """
 
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
-_SETTINGS = "; settings are given without hyphens, training.games=32: keisei config --describe lists them"
+_SETTINGS = "; settings are given without hyphens, {}: keisei config --describe lists them"
 _EXPECTED = {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
@@ -27,7 +28,9 @@ def explain(mistake: Any) -> str:
         return f"{_name(parameter)} is {_expectation(problems()[0])}"
     text = str(mistake.format_message())
     if text.startswith("No such command"):
-        return f"{text.rstrip('.')}: keisei --help lists them"
+        wrong, _, near = text.rstrip(".?").partition(". Did you mean ")
+        nearest = f"; nearest is {near.replace(chr(39), '')}" if near else ": keisei --help lists them"
+        return wrong + nearest
     return text.removeprefix("Invalid value: ")
 
 
@@ -43,7 +46,17 @@ def _unknown_option(mistake: Any) -> str:
     if near := get_close_matches(mistake.option_name.lstrip("-"), known, n=1):
         return f"{text}; nearest is {known[near[0]]}"
     context = mistake.ctx
-    return text + (_SETTINGS if context is not None and context.info_name in _TAKE_SETTINGS else "")
+    if context is None or context.info_name not in _TAKE_SETTINGS:
+        return text
+    return text + _SETTINGS.format(_as_setting(mistake.option_name.lstrip("-").replace("-", "_")))
+
+
+def _as_setting(name: str) -> str:
+    """Return how to give the setting that an option seems to mean: `training.learning_rate=…`."""
+    # Only now: pydantic takes longer to load than the commands that have no settings.
+    schema, errors = import_module("keisei.config.schema"), import_module("keisei.config.config_errors")
+    near = errors.nearest(schema.AppConfig, name)
+    return "training.games=32" if near is None else f"{near}=…"
 
 
 def _name(parameter: Any) -> str:

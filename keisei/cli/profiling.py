@@ -32,7 +32,7 @@ def profile(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
     timesteps: Annotated[
-        int | None, typer.Option(min=1, help="Moves of each pass.", show_default="10 updates")
+        int | None, typer.Option(min=1, max=10**15, help="Moves of each pass.", show_default="10 updates")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the report.", show_default="profiles/MODE_TIME")

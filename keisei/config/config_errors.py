@@ -82,12 +82,17 @@ def unknown(model: type[BaseModel], path: str, section: Mapping[str, Any]) -> st
     if row is not None:
         *parents, name = path.split(".")
         return f"{path}: a key has no dots; write {name} in the section {'.'.join(parents)}"
+    near = nearest(model, path)
+    say = f"nearest is {near}" if near else "keisei config --describe lists them"
+    return f"{path}: unknown key; {say}"
+
+
+def nearest(model: type[BaseModel], path: str) -> str | None:
+    """Return the key that is most like an unknown one, if any is."""
     known = [name for row in settings(model) for name in (row.path, *row.older_names)]
     known += [name for name, _ in rooms(model) if name.count(".") == path.count(".")]
-    nearest = max(known, key=lambda name: _likeness(path, name))
-    if _likeness(path, nearest) < _SOMEWHAT_LIKE:
-        return f"{path}: unknown key; keisei config --describe lists them"
-    return f"{path}: unknown key; nearest is {nearest}"
+    best = max(known, key=lambda name: _likeness(path, name))
+    return None if _likeness(path, best) < _SOMEWHAT_LIKE else best
 
 
 def find(model: type[BaseModel], name: str) -> tuple[str, FieldInfo] | None:

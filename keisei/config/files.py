@@ -19,6 +19,7 @@ from keisei.config.fields import as_text, room_of, settings
 from keisei.config.older_names import is_constant, translated
 from keisei.config.schema import AppConfig
 
+_LARGEST = 1 << 20  # bytes of a config
 _FOLDER = Path(__file__).parent / "presets"
 SHIPPED = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
@@ -114,11 +115,14 @@ def _read_file(source: str | Path) -> dict[str, Any]:
     if not source:
         raise ConfigError(f"the config has no name, expected a file or {', '.join(SHIPPED)}")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:  # also a pipe, such as bash's <(…)
+            content = file.read(_LARGEST + 1)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file or shipped config ({', '.join(SHIPPED)})") from None
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > _LARGEST:
+        raise ConfigError(f"{path}: larger than {_LARGEST:,} bytes, expected a config")
     try:
         data = _parse(content)
     except _UnreadableError as error:

@@ -189,7 +189,7 @@ class RanksConfig(Room):
         pattern=r"^[^\s:]+:\d{1,5}$",
         description="host:port of rank 0, where ranks meet; null is one rank",
     )
-    world_size: Count = Field(1, description="number of ranks")
+    world_size: int = Field(1, ge=1, le=1024, description="number of ranks")
     rank: int = Field(0, ge=0, description="the number of this one; rank 0 has the run's directory")
     timeout: float = Field(
         300.0, ge=1, le=86_400, description="seconds to wait for another rank, evaluations of rank 0 included"

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keisei.errors import UserError
+from keisei.errors import UserError, refuse_special
 from keisei.profiling.instruments import Record
 from keisei.profiling.profile_clock import total
 from keisei.runs.provenance import provenance
@@ -161,6 +161,7 @@ def read_profile(path: Path) -> Profile:
     """Read a report.json, or the one in a folder; ProfileError if it is not one."""
     file = path / REPORT if path.is_dir() else path
     try:
+        refuse_special(file)
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -34,6 +34,7 @@ from keisei.profiling.passes import Recorded, functions_of, merged, notes_of, ru
 from keisei.profiling.stacks import is_py_spy_allowed, py_spy, write_stacks
 from keisei.runs.checkpoint import CheckpointError
 from keisei.runs.run_directory import RunDirectory
+from keisei.training.machine_limits import check_machine
 from keisei.training.parallel.parallel_manager import say
 from keisei.training.parallel.supervisor import WorkerError
 from keisei.training.parallel.worker_setup import number_of_workers, resolved
@@ -85,7 +86,9 @@ def profile(
 ) -> Profile:
     """Train as the config says, measure it, and write the report to the new folder `out`."""
     earlier = None if against is None else read_profile(against)
-    config = resolved(config, choose_device(config.run.device))
+    device = choose_device(config.run.device)
+    config = resolved(config, device)
+    check_machine(config, device.type)
     native = is_py_spy_allowed()
     origin = origin_of(command)
     plan: list[Instrument] = ["phases", "native_stacks" if native else "python_stacks", "functions"]

@@ -193,7 +193,8 @@ def _check_room(path: Path, size: int) -> None:
     free, needed = durable.free_bytes(path.parent), size + MARGIN_BYTES
     if free is not None and free < needed:
         raise CheckpointError(
-            f"checkpoint {path} cannot be written: it needs {needed} bytes of disk, {free} are free"
+            f"checkpoint {path} cannot be written: it needs "
+            f"{durable.megabytes(needed)} of disk, {durable.megabytes(free)} are free"
         )
 
 

@@ -119,6 +119,11 @@ def free_bytes(path: Path) -> int | None:
     return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
 
 
+def megabytes(size: int) -> str:
+    """Return a size for people, such as "77.0 MB"."""
+    return f"{size / 1e6:,.1f} MB"
+
+
 def is_full(error: OSError) -> bool:
     """Return whether a write has failed for want of space."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -55,7 +55,7 @@ def find(where: str, directory: Path = Path("runs")) -> Found:
         return Found(_latest(directory), any_valid=True)
     name, at, which = where.rpartition("@")
     # Verbatim first: a directory's name may contain an @.
-    for text, wanted in [(where, "")] + [(name, which)] * bool(at):
+    for text, wanted in [(where, "")] + [(name, which)] * bool(at and which):
         if text == LATEST:
             return _of_run(_latest(directory), wanted)
         for path in (Path(text), directory / text):

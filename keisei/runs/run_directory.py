@@ -141,7 +141,8 @@ class RunDirectory:
         free = durable.free_bytes(self.path)
         if free is not None and free < needed_bytes:
             raise RunDirectoryError(
-                f"run {self.path} cannot be resumed: it needs {needed_bytes} bytes of disk, {free} are free"
+                f"run {self.path} cannot be resumed: it needs {durable.megabytes(needed_bytes)} of disk, "
+                f"{durable.megabytes(free)} are free"
             )
 
     def close(self) -> None:
@@ -220,7 +221,8 @@ def _check_room(parent: Path, needed_bytes: int) -> None:
     free = durable.free_bytes(parent)
     if free is not None and free < needed_bytes:
         raise RunDirectoryError(
-            f"cannot start a run in {parent}: it needs {needed_bytes} bytes of disk, {free} are free"
+            f"cannot start a run in {parent}: it needs {durable.megabytes(needed_bytes)} of disk, "
+            f"{durable.megabytes(free)} are free"
         )
 
 

@@ -20,6 +20,7 @@ from keisei.core.exchange import Alone, Exchange
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learning_agent import LearningAgent
 from keisei.core.self_play import SelfPlay
+from keisei.training.machine_limits import check_machine
 from keisei.training.parallel.parallel_manager import ParallelManager
 from keisei.training.parallel.worker_setup import number_of_workers, resolved, why_workers_cannot_learn
 
@@ -35,7 +36,9 @@ _ROUNDS = 3
 
 def diagnose(config: AppConfig) -> Iterator[tuple[str, str]]:
     """Yield (subject, finding) pairs; the measurements at the end take some seconds each."""
-    device = choose_device(config.run.device)  # first: a report of a device that is not here ends at once
+    # First: a report of a device that is not here, or of more than the machine has, ends at once.
+    device = choose_device(config.run.device)
+    check_machine(resolved(config, device), device.type)
     yield "keisei", f"{version('keisei')} on Python {platform.python_version()}, {platform.platform()}"
     yield "packages", ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     for name, use in _OPTIONAL.items():

@@ -65,6 +65,7 @@ from keisei.training.run_end import (
     strength,
     what_failed,
     what_is_saved,
+    what_was_done,
 )
 from keisei.training.trainer import Trainer, config_of, games_of, kernels_notice
 from keisei.training.training_loop_manager import SAVED_FIRST, TrainingLoopManager
@@ -334,13 +335,14 @@ def _train(
             listeners.notice(notice)
         collector = _collector(trainer, saved, ranks, notice=listeners.notice, log=log.notice)
         loop = TrainingLoopManager(trainer, collector, directory, listeners=[listeners], stop=stop)
-        code, end = _outcome(loop, directory, log)
+        code, end = _outcome(loop, directory, log, began)
     _write(log, end)
     if code == 1:
         print(f"keisei: {end}", file=sys.stderr)
     elif config.run.console != "off":
+        done = [] if code == 0 else [what_was_done(loop, directory, time.monotonic() - began)]
         evaluated = [] if loop.last_evaluation is None else [strength(*loop.last_evaluation)]
-        print(end, *evaluated, *next_commands(directory, config, trainer.steps), sep="\n")
+        print(end, *done, *evaluated, *next_commands(directory, config, trainer.steps), sep="\n")
     return _result(code, end, directory.path, trainer, loop, collector, began)
 
 
@@ -401,8 +403,10 @@ def _result(
     )
 
 
-def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -> tuple[int, str]:
-    """Run the loop; return the exit code and a line that says how it ended."""
+def _outcome(
+    loop: TrainingLoopManager, directory: RunDirectory, log: LogFile, began: float
+) -> tuple[int, str]:
+    """Run the loop; return the exit code and a line that says how it ended. began: the monotonic time."""
     try:
         loop.run()
     except Interrupted as interruption:
@@ -423,7 +427,7 @@ def _outcome(loop: TrainingLoopManager, directory: RunDirectory, log: LogFile) -
     except BaseException:
         _write(log, traceback.format_exc())
         raise
-    return 0, how_it_ended(loop, directory)
+    return 0, how_it_ended(loop, directory, time.monotonic() - began)
 
 
 def _write(log: LogFile, text: str) -> None:

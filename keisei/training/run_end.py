@@ -12,20 +12,31 @@ from keisei.runs.checkpoint import checkpoint_steps
 from keisei.runs.run_directory import RunDirectory
 from keisei.training.machine_limits import checkpoint_bytes
 from keisei.training.metrics import OPPONENTS
-from keisei.training.number_text import elo
+from keisei.training.number_text import duration, elo
 
 if TYPE_CHECKING:
     from keisei.training.training_loop_manager import TrainingLoopManager
 
 
-def how_it_ended(loop: TrainingLoopManager, directory: RunDirectory) -> str:
+def how_it_ended(loop: TrainingLoopManager, directory: RunDirectory, seconds: float) -> str:
     """Return what a run has done that was not disturbed, why it ended, and which checkpoint is its best."""
-    trainer, training = loop.trainer, loop.config.training
-    why = "all moves are played" if trainer.progress >= 1 else f"{training.max_minutes:g} minutes are up"
-    best = ""
-    if trainer.best:
-        best = f"; the best evaluation was at {trainer.best[0]:,} ({directory.path}@best)"
-    return f"trained on {trainer.steps:,} moves of {trainer.games:,} games, in {directory.path}: {why}{best}"
+    all_played = f"all moves are played, after {duration(seconds)}"
+    why = all_played if loop.trainer.progress >= 1 else f"{loop.config.training.max_minutes:g} minutes are up"
+    return f"{_moves(loop)}, in {directory.path}: {why}{_best(loop, directory)}"
+
+
+def what_was_done(loop: TrainingLoopManager, directory: RunDirectory, seconds: float) -> str:
+    """Return what a run that was stopped has done so far, and which checkpoint is its best."""
+    return f"{_moves(loop)} so far, stopped after {duration(seconds)}{_best(loop, directory)}"
+
+
+def _moves(loop: TrainingLoopManager) -> str:
+    return f"trained on {loop.trainer.steps:,} moves of {loop.trainer.games:,} games"
+
+
+def _best(loop: TrainingLoopManager, directory: RunDirectory) -> str:
+    best = loop.trainer.best
+    return f"; the best evaluation was at {best[0]:,} ({directory.path}@best)" if best else ""
 
 
 def strength(step: int, metrics: Mapping[str, float]) -> str:
@@ -39,8 +50,8 @@ def strength(step: int, metrics: Mapping[str, float]) -> str:
 
 
 def next_commands(directory: RunDirectory, config: AppConfig, step: int) -> list[str]:
-    """Return the commands one may want after a run, a line each; none without a checkpoint."""
-    if not checkpoint_steps(directory.checkpoints):
+    """Return the commands one may want after a run, a line each; none before it has learned anything."""
+    if step == 0 or not checkpoint_steps(directory.checkpoints):
         return []
     run = shlex.quote(str(directory.path))
     commands = {
@@ -74,7 +85,8 @@ def what_failed(error: OSError, config: AppConfig, directory: RunDirectory) -> s
     if not durable.is_full(error):
         return text
     free, needed = durable.free_bytes(directory.path), checkpoint_bytes(config)
-    return f"{text} ({free} bytes are free now, {needed} are needed to go on)"
+    now = "nothing is known of the free space" if free is None else f"{durable.megabytes(free)} are free now"
+    return f"{text} ({now}, {durable.megabytes(needed)} are needed to go on)"
 
 
 def what_is_saved(loop: TrainingLoopManager, directory: RunDirectory) -> str:

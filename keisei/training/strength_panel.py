@@ -48,13 +48,13 @@ def _curve(progress: Progress, width: int, rows: int) -> list[Text]:
     values = [rated.elo if math.isfinite(rated.elo) else math.nan for rated in progress.ratings]
     finite = [value for value in values if math.isfinite(value)]
     if rows == 1 or not finite or width < 4 * AXIS:
-        return [Text(row, "green", no_wrap=True) for row in sparkline(stretched(values, width), width, rows)]
+        return [Text(row, "cyan", no_wrap=True) for row in sparkline(stretched(values, width), width, rows)]
     columns = width - AXIS - 1
     labels = {0: whole(max(finite)), rows - 1: whole(min(finite))}
     lines = []
     for index, row in enumerate(sparkline(stretched(values, columns), columns, rows)):
         line = Text(f"{labels.get(index, ''):>{AXIS}} ", "dim", no_wrap=True, overflow="crop")
-        line.append(row, "not dim green")
+        line.append(row, "not dim cyan")  # unlike the bars below it
         lines.append(line)
     return lines
 

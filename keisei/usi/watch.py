@@ -3,6 +3,7 @@
 Elsewhere than on a terminal, a line per move. Ctrl-C ends it; so does the end of the training.
 """
 
+import glob
 import shlex
 import time
 from collections.abc import Sequence
@@ -160,7 +161,7 @@ def after_the_end(run: Path, speaker: Speaker = ENGLISH) -> Sequence[str]:
     if kept := kept_games(run / "games"):
         what = speaker("watch.kept", games=len(kept))
         lines.append(f"  keisei show {shlex.quote(str(kept[-1]))}  # {what}")
-    if matches := sorted((run / "evaluation" / "games").glob("*.csa")):
+    if matches := sorted((run / "evaluation" / "games").glob(f"*{glob.escape(run.name)}@*.csa")):
         what = speaker("watch.evaluated")
         lines.append(f"  keisei show {shlex.quote(str(matches[-1]))} --game 1  # {what}")
     if has_checkpoint(run):

@@ -18,6 +18,8 @@ from wrong_inputs import make_files
 
 from keisei.cli.app import COMMANDS
 
+pytestmark = pytest.mark.timeout(900)  # the first one waits for all commands
+
 ROWS = {row[0]: row[1:] for row in table("wrong_inputs.tsv")}
 # What cannot stand in the table: letters that no terminal shows, and names that are too long.
 UNPRINTABLE = [
@@ -70,7 +72,7 @@ def results(folder: Path) -> dict[tuple[str, ...], Result]:
         input=json.dumps(commands),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=880,
         check=True,
     )
     return dict(zip(map(tuple, commands), json.loads(done.stdout), strict=True))

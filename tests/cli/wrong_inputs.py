@@ -1,5 +1,6 @@
 """Files that something is wrong with, for the table of test_wrong_inputs."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -32,6 +33,8 @@ _FILES: dict[str, str | bytes] = {
     "nonsense.sfen": "nonsense\n",
     "mated.usi": "sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w - 1\n",
     "second-bad.sfen": "startpos\nnonsense\n",
+    "moved.sfen": "startpos moves 7g7e\n",
+    "bom.kif": b"\xef\xbb\xbf",
     # Configs.
     "broken.yaml": "training: [\n",
     "list.yaml": "- 1\n",
@@ -44,6 +47,10 @@ _FILES: dict[str, str | bytes] = {
     "tab.yaml": "run:\n\tseed: 1\n",
     "alias.yaml": "run: &a {}\nenv: *a\n",
     "two.yaml": "run: {}\n---\nrun: {}\n",
+    "digits.yaml": f"training:\n  games: {'9' * 5000}\n",
+    "date.yaml": "run:\n  seed: 2020-01-01\n",
+    "null-key.yaml": "run:\n  ~: 2\n",
+    "nul.yaml": "run:\n  seed: 1\0\n",
     # What runs leave.
     "weights.pt": b"PK\x03\x04nonsense",
     "report/report.json": "[]",
@@ -51,6 +58,9 @@ _FILES: dict[str, str | bytes] = {
     "metrics-empty/metrics.jsonl": "",
     "metrics-list/metrics.jsonl": "[1]\n",
     "metrics-text/metrics.jsonl": '{"step": "x"}\n',
+    "metrics-huge/metrics.jsonl": '{"step": 1e400}\n',
+    "metrics-binary/metrics.jsonl": bytes(range(256)),
+    "folder.png/file": "",
     "runs/nothing/run.json": '{"resumed": []}',
     **{f"runs/{name}/run.json": '{"resumed": []}' for name in _RUNS},
     "runs/run-not-json/run.json": "[",
@@ -67,6 +77,11 @@ def make_files(folder: Path) -> None:
         (folder / f"binary.{kind}").write_bytes(bytes(range(256)) * 4)
         (folder / f"folder.{kind}").mkdir()
         (folder / f"loop.{kind}").symlink_to(f"loop.{kind}")  # cannot be read, not even by root
+    for name in ("pipe.kif", "pipe.csa", "pipe.sfen", "pipe.png", "piped/report.json"):  # nobody writes to it
+        (folder / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(folder / name)
+    (folder / "endless.yaml").symlink_to("/dev/zero")
+    (folder / "endless.kif").symlink_to("/dev/zero")
     for name in _RUNS:
         shutil.copytree(SHIPPED_PATH, folder / "runs" / name / "checkpoints" / _STEP)
     for name in ("nothing", *_RUNS):

@@ -64,9 +64,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "own_net.py").write_text(MODULE)
     (tmp_path / "own_broken.py").write_text("import nothing_like_that\n")
     (tmp_path / "own_raising.py").write_text("1 / 0\n")
+    (tmp_path / "own_leaving.py").write_text("import sys\nsys.exit('usage: own_leaving')\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    for name in ("own_net", "own_broken", "own_raising"):
+    for name in ("own_net", "own_broken", "own_raising", "own_leaving"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -108,6 +109,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
         ("own_raising:Net", {}, "importing own_raising raised ZeroDivisionError: division by zero"),
         ("own_net:Nets", {}, "{here}/own_net.py has no Nets"),
         ("own_net:Other", {}, "it makes a Other, expected a torch.nn.Module"),
+        ("own_leaving:Net", {}, "importing own_leaving raised SystemExit: usage: own_leaving"),
         ("own_net:Net", {"width": 3}, "Net(width=3) raised TypeError: "),
         ("own_net:Net", {"fault": "constructor"}, "Net(fault='constructor') raised RuntimeError: no luck"),
         ("own_net:Net", {"fault": "forward"}, "forward raised RuntimeError: no luck, given planes [5, 46, 9"),

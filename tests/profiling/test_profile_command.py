@@ -196,7 +196,7 @@ def test_a_training_that_runs_is_looked_at_from_outside_and_goes_on(
     assert training.poll() is None
     live = read_profile(tmp_path / "live")
     assert {"env", "inference", "update"} <= set(live.timeline)
-    assert live.updates >= 2  # on a busy machine too
+    assert live.updates >= 1  # on a busy machine too
     assert live.processes[0].pid == training.pid
     assert "CPU seconds" in (tmp_path / "live" / "report.md").read_text()
     if is_py_spy_allowed():

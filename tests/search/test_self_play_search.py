@@ -63,7 +63,9 @@ def test_rounds_by_hand(candidates: int, simulations: int, expected: list[int]) 
     assert rounds(candidates, simulations) == expected
 
 
-@pytest.mark.parametrize(("candidates", "simulations"), [(8, 16), (4, 7), (16, 40), (1, 5), (3, 2), (2, 30)])
+@pytest.mark.parametrize(
+    ("candidates", "simulations"), [(8, 16), (4, 7), (16, 40), (1, 5), (3, 2), (2, 30), (5, 12)]
+)
 def test_every_visit_is_that_of_the_plain_search(candidates: int, simulations: int) -> None:
     proven = 0
     for seed in range(6):

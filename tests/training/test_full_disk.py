@@ -64,7 +64,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_checkpoint_and_it_goes_on(
         filler = fill(disk)
         assert process.wait(60) == 1
     (line,) = errors(tmp_path).splitlines()
-    assert re.search(r"first/\S+: No space left on device \(\d+ bytes are free now, \d+ are needed", line)
+    assert re.search(r"first/\S+: No space left on device \([\d.]+ MB are free now, [\d.]+ MB are n", line)
     assert line.endswith(f"; the run is saved, resume with: keisei train --resume {run}")
     assert leftovers(run) == []
     step = last(run).step
@@ -72,7 +72,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_checkpoint_and_it_goes_on(
 
     full = keisei("train", "--resume", str(run), cwd=tmp_path)
     assert full.returncode == 2
-    assert re.search(r"cannot be resumed: it needs \d+ bytes of disk, \d+ are free\n$", full.stderr)
+    assert re.search(r"cannot be resumed: it needs [\d.]+ MB of disk, [\d.]+ MB are free\n$", full.stderr)
 
     filler.unlink()
     more = keisei("train", "--resume", str(run), f"training.total_timesteps={step + 512}", cwd=tmp_path)
@@ -98,7 +98,7 @@ def test_what_another_program_takes_meanwhile_is_told_and_the_old_checkpoint_sta
         assert process.wait(60) == 1
     (line,) = errors(tmp_path).splitlines()
     step = last(run).step
-    assert re.search(r"step_\d+ cannot be written: it needs \d+ bytes of disk, \d+ are free; ", line)
+    assert re.search(r"step_\d+ cannot be written: it needs [\d.]+ MB of disk, [\d.]+ MB are free; ", line)
     said = f"the newest checkpoint is of move {step:,}, resume with: keisei train --resume {run}"
     assert line.endswith(said)
     assert leftovers(run) == []

@@ -1,6 +1,7 @@
 """A signal at any moment of the start ends a run at once, without a traceback and without a process left."""
 
 import random
+import re
 import shutil
 import signal
 import time
@@ -43,5 +44,11 @@ def test_a_signal_at_a_random_moment_of_the_start(tmp_path: Path, number: int) -
     run = tmp_path / "runs" / "first"
     if run.exists():
         assert list(run.glob("checkpoints/step_*")), "half a run is left"
-        assert f"stopped by {signal.Signals(signum).name}; resume with: " in output(tmp_path)
+        end = output(tmp_path).partition(f"\nstopped by {signal.Signals(signum).name}; resume with: ")[2]
+        moves = re.search(
+            r"^trained on ([\d,]+) moves of [\d,]+ games so far, stopped after \d+:\d\d$", end, re.M
+        )
+        assert moves, output(tmp_path)
+        # Before an update there is nothing to play against, evaluate or plot.
+        assert ("keisei plot" in end) == (moves[1] != "0")
     shutil.rmtree(run, ignore_errors=True)

@@ -93,6 +93,15 @@ def test_an_epoch_of_20_moves_is_rounded_up_to_whole_rounds(
     assert [row["step"] for row in metrics(run)] == [32, 64, end, end + end - 64]
 
 
+def test_plot_takes_the_name_of_a_run(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "first"
+    (run / "plots").mkdir(parents=True)
+    (run / "run.json").write_text("{}", encoding="utf-8")
+    (run / "metrics.jsonl").write_text('{"step": 1, "loss/total": 1.0}\n', encoding="utf-8")
+    plotted = keisei("plot", "first", cwd=tmp_path)
+    assert plotted.stdout == "runs/first/plots/curves.png\n", plotted.stderr
+
+
 def test_time_is_up(tmp_path: Path) -> None:
     done = keisei("train", "--config", "tiny", "training.max_minutes=0.00001", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -107,7 +116,8 @@ def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     end = done.stdout.partition("\ntrained on 2,048 moves of ")[2].splitlines()
     assert re.fullmatch(
-        r"\d+ games, in runs/a run: all moves are played; the best evaluation was at [\d,]+ \(.*@best\)",
+        r"\d+ games, in runs/a run: all moves are played, after \d+:\d\d; "
+        r"the best evaluation was at [\d,]+ \(.*@best\)",
         end[0],
     )
     assert re.fullmatch(

@@ -57,6 +57,11 @@ def test_games_are_watched_until_the_training_is_killed(tmp_path: Path) -> None:
     done = keisei("watch", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "runs/first is not training"
+    games = tmp_path / "runs" / "first" / "evaluation" / "games"
+    games.mkdir(parents=True)
+    for name in ("greedy_vs_random-1", "first@512_vs_random-2"):
+        (games / f"{name}.csa").touch()
+    assert "first@512_vs_random-2.csa --game 1" in keisei("watch", cwd=tmp_path).stdout
     assert keisei("watch", "--lang", "ja", cwd=tmp_path).stdout.startswith(
         "runs/first は学習中ではありません\n"
     )

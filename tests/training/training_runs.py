@@ -5,12 +5,13 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from keisei.config.files import load_config
-from keisei.runs.checkpoint import Checkpoint, newest_checkpoint
+from keisei.runs.checkpoint import Checkpoint, checkpoint_steps, newest_checkpoint
 from keisei.runs.find import find_run
 
 KEISEI = str(Path(sys.executable).with_name("keisei"))
@@ -45,6 +46,7 @@ SEARCHING = [
     "training.search.simulations=6",
     "training.search.candidates=4",
     "training.search.window=700",
+    "training.search.reuse=1.9",  # not a whole number of minibatches in an update
     "training.search.priority=policy",
     "training.material_reward=0",
 ]
@@ -79,6 +81,19 @@ def start(folder: Path, *, resume: bool, overrides: list[str]) -> BaseProcess:
     process = context.Process(target=_in_child, args=(str(folder), resume, overrides))
     process.start()
     return process
+
+
+def saved_steps(folder: Path) -> list[int]:
+    """The steps of the checkpoints of the only run in a folder, newest first."""
+    return [step for parent in folder.glob("runs/*/checkpoints") for step in checkpoint_steps(parent)]
+
+
+def wait_for_a_new_checkpoint(process: BaseProcess, folder: Path, before: list[int]) -> None:
+    """Wait until the run has saved more than it had before, or has ended."""
+    ends = time.monotonic() + 120
+    while process.is_alive() and saved_steps(folder)[:1] == before[:1]:
+        assert time.monotonic() < ends
+        time.sleep(0.005)
 
 
 def train(folder: Path, overrides: list[str], *, resume: bool = False) -> None:

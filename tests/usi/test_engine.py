@@ -130,6 +130,35 @@ def test_a_gui_that_goes_away_at_any_moment_leaves_no_complaint(checkpoint: Path
             assert process.stderr.read() == b""
 
 
+PARENT = """if True:  # starts an engine, talks to it, tells it to quit and is gone at the same moment
+    import os, subprocess, sys, time
+    command, talk, wait = sys.argv[1:]
+    engine = subprocess.Popen([command, "usi"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    engine.stdin.write(talk.encode())
+    engine.stdin.flush()
+    time.sleep(float(wait))
+    os.write(engine.stdin.fileno(), b"quit\\n")
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "starts", [12, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_an_engine_that_quits_while_its_parent_ends_leaves_no_complaint(starts: int) -> None:
+    moments = random.Random(starts + 1)
+    command = str(Path(sys.executable).with_name("keisei"))
+    go = "usi\nisready\nposition startpos\ngo {}\n"
+    talks = ["", "usi\nisready\n", *(go.format(how) for how in ("infinite", "nodes 300", "mate infinite"))]
+    for _ in range(starts):
+        arguments = [command, moments.choice(talks), f"{moments.uniform(0, 1):.3f}"]
+        # The engine has the parent's error output, so this ends when both have.
+        done = subprocess.run(
+            [sys.executable, "-c", PARENT, *arguments], stderr=subprocess.PIPE, timeout=PATIENCE, check=True
+        )
+        assert done.stderr == b""
+
+
 def test_the_options_of_the_command_line_are_the_defaults(checkpoint: Path) -> None:
     with talk(checkpoint, "Visits=33", "EnteringKingRule=try") as engine:
         lines = engine.ask("usi", "usiok")

@@ -45,7 +45,7 @@ def build_own_network(name: str, options: Mapping[str, Any]) -> nn.Module:
     kind = _imported(name)
     try:
         network = kind(**options)
-    except Exception as error:  # anything may go wrong in somebody's code
+    except (Exception, SystemExit) as error:  # anything may go wrong in somebody's code
         given = ", ".join(f"{key}={value!r}" for key, value in options.items())
         raise _breach(name, f"{name.partition(':')[2]}({given}) raised {_text(error)}") from error
     if not isinstance(network, nn.Module):
@@ -71,7 +71,7 @@ def _imported(name: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise _breach(name, f"importing {module} raised {_text(error)}") from error
         raise _breach(name, f"no module {error.name} in {here} or among the installed packages") from error
-    except Exception as error:  # anything may go wrong in somebody's code
+    except (Exception, SystemExit) as error:  # such as a script that reads the command line
         raise _breach(name, f"importing {module} raised {_text(error)}") from error
     try:
         return getattr(found, attribute)
@@ -157,7 +157,7 @@ def _breach(name: str, what: str) -> ConfigError:
     return ConfigError(f"model.name: {name}: {what}")
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     first_line = " ".join(str(error).split("\n", 1)[0].split())
     return f"{type(error).__name__}: {first_line}"
 

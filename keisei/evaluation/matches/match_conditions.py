@@ -8,6 +8,7 @@ import numpy as np
 
 from keisei.config.schema import AppConfig
 from keisei.core.keyed_random import uniforms
+from keisei.errors import refuse_special
 from keisei.shogi import NotationError, RulesError, ShogiGame, read_usi
 
 START = "startpos"
@@ -89,6 +90,7 @@ def read_openings(path: Path) -> tuple[str, ...]:
     that names it.
     """
     found = []
+    refuse_special(path)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

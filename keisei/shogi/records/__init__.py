@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keisei._native import NotationError
+from keisei.errors import refuse_special
 from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa, write_csa_games
 from keisei.shogi.records.ki2 import read_ki2
 from keisei.shogi.records.kif import read_kif, write_kif
@@ -45,6 +46,7 @@ def read_records(path: str | Path) -> list[GameRecord]:
     path = Path(path)
     if path.suffix.lower() not in _READERS:
         raise NotationError(f"unknown record format '{path.name}': expected {_listed(READ_KINDS)}")
+    refuse_special(path)
     return _READERS[path.suffix.lower()](path.read_bytes())
 
 
@@ -54,6 +56,7 @@ def write_record(path: str | Path, record: GameRecord) -> None:
     if path.suffix.lower() not in _WRITERS:
         unknown = "unknown record format" if path.suffix.lower() not in _READERS else "cannot write"
         raise NotationError(f"{unknown} '{path.name}': expected {_listed(WRITTEN_KINDS)}")
+    refuse_special(path)
     path.write_text(_WRITERS[path.suffix.lower()](record), encoding="utf-8")
 
 

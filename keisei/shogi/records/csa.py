@@ -147,7 +147,9 @@ def usi_of_csa(game: ShogiGame, text: str) -> str:
     start = _square_name(match[2])
     standing = (game.piece_at(start) or "").upper()
     if piece not in (standing, f"+{standing}"):
-        raise NotationError(f"the piece on {start} is {CSA_OF_PIECE.get(standing, 'none')}")
+        if not standing:
+            raise NotationError(f"there is no piece on {start}")
+        raise NotationError(f"the piece on {start} is {CSA_OF_PIECE[standing]}")
     return f"{start}{to}{'+' if piece != standing else ''}"
 
 

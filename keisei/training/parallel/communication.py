@@ -26,8 +26,8 @@ from keisei.core.self_play import GameResult, SavedGames
 from keisei.shogi import Color, Outcome, Reason
 from keisei.training.parallel.shared_memory import SharedMemory
 from keisei.training.parallel.step_memory import LearnTask, StepMemory
+from keisei.training.parallel.wire import DamagedError, Wire
 
-_FRAME = struct.Struct("<IB")  # length of the body, kind
 _LEARNED = struct.Struct("<q")  # sequence number of the step
 _TICKET = struct.Struct("<IIQq")  # slot, steps, sequence, weights version
 # worker, incarnation, sequence, weights version, slot, steps, streams, bytes of results, state and games, CRC
@@ -37,8 +37,6 @@ _RESULT = np.dtype(
 )
 RESULT_BYTES = _RESULT.itemsize
 _REASONS = tuple(Reason)
-_LONGEST_BODY = 2**31
-_CHUNK, _CHUNKS = 2**18, 64
 
 
 class Kind(IntEnum):
@@ -58,9 +56,6 @@ class Kind(IntEnum):
     FAILED = 13
     STOPPED = 14
     LEARNED = 15
-
-
-_KINDS = frozenset(Kind)
 
 
 class Word(IntEnum):
@@ -91,10 +86,6 @@ class Activity(IntEnum):
 
 
 PAGE_BYTES = 4096
-
-
-class DamagedError(ValueError):
-    """A worker sent something other than what was requested, or data that was corrupted on the way."""
 
 
 class LearnerGoneError(Exception):
@@ -151,69 +142,6 @@ class ChannelStatus:
     unsent_bytes: int
 
 
-class _Wire:
-    """Whole messages over a stream socket."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.socket = sock
-        self._inbox = bytearray()
-        self._outbox = bytearray()
-
-    def receive(self) -> list[tuple[Kind, bytes]]:
-        """Return the complete messages received, without waiting; raise EOFError if the other end is gone.
-
-        One call reads a bounded amount, so that an endless sender cannot hold the reader.
-        """
-        ended = False
-        for _ in range(_CHUNKS):
-            try:
-                data = self.socket.recv(_CHUNK, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                break
-            except ConnectionError:
-                data = b""
-            if not data:
-                ended = True
-                break
-            self._inbox += data
-        messages = []
-        while len(self._inbox) >= _FRAME.size:
-            length, kind = _FRAME.unpack_from(self._inbox)
-            if length > _LONGEST_BODY or kind not in _KINDS:
-                raise DamagedError(f"an invalid message: kind {kind}, {length} bytes")
-            end = _FRAME.size + length
-            if len(self._inbox) < end:
-                break
-            messages.append((Kind(kind), bytes(self._inbox[_FRAME.size : end])))
-            del self._inbox[:end]
-        if ended and not messages:
-            raise EOFError("the other end of the channel is gone")
-        return messages
-
-    def send(self, kind: Kind, *parts: bytes | bytearray | memoryview) -> None:
-        """Send a message, waiting until all of it is sent."""
-        self.socket.sendall(_FRAME.pack(sum(len(part) for part in parts), kind) + b"".join(parts))
-
-    def post(self, kind: Kind, body: bytes = b"") -> None:
-        """Send a message without waiting; what does not fit now goes out with a later `flush`."""
-        self._outbox += _FRAME.pack(len(body), kind) + body
-        self.flush()
-
-    def flush(self) -> None:
-        """Send as much of the buffer as possible without waiting; do nothing if the other end is gone."""
-        while self._outbox:
-            try:
-                sent = self.socket.send(self._outbox, socket.MSG_DONTWAIT)
-            except (BlockingIOError, ConnectionError):
-                return
-            del self._outbox[:sent]
-
-    @property
-    def unsent(self) -> int:
-        """Bytes not yet sent."""
-        return len(self._outbox)
-
-
 class WorkerEnd:
     """A worker's end of its channel, passed to its process as an argument.
 
@@ -231,7 +159,7 @@ class WorkerEnd:
     ) -> None:
         self.worker, self.incarnation = worker, incarnation
         self.step_memory = step_memory
-        self._wire = _Wire(sock)
+        self._wire = Wire(sock, Kind)
         self._memory, self._slot_bytes = memory, slot_bytes
         self._words = _words(memory)
 
@@ -345,7 +273,7 @@ class _Channel:
         memory = SharedMemory(PAGE_BYTES + (slots * slot_bytes if shared else 0))
         self._view, self._words = memory.view, _words(memory)
         mine, theirs = socket.socketpair()
-        self.wire = _Wire(mine)
+        self.wire = Wire(mine, Kind)
         self.worker_end = WorkerEnd(
             worker, incarnation, theirs, memory, slot_bytes if shared else 0, step_memory
         )

@@ -7,7 +7,7 @@ write) and a checksum tell the reader whether it read a complete copy.
 
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,31 @@ class ModelSynchronizer:
 
     def publish(self, weights: Weights, version: int) -> None:
         """Publish the weights as this version, which must be newer than the last one."""
+
+        def fill(memory: memoryview) -> None:
+            for field in self._fields:
+                target = field.array(memory)
+                with np.errstate(over="ignore"):
+                    target[...] = weights[field.name]
+                if field.kind == np.float16 and not np.isfinite(target).all():
+                    raise OverflowError(
+                        f"{field.name} has weights that half precision cannot hold; "
+                        "set training.parallel.compression_enabled: false"
+                    )
+
+        self._publish(fill, version)
+
+    def publish_packed(self, packed: bytes | memoryview, version: int) -> None:
+        """Publish weights as another synchronizer of the same layout has packed them."""
+        if len(packed) != self._size:
+            raise ValueError(f"{len(packed)} bytes of weights, expected {self._size}")
+
+        def fill(memory: memoryview) -> None:
+            memory[:] = packed
+
+        self._publish(fill, version)
+
+    def _publish(self, fill: Callable[[memoryview], None], version: int) -> None:
         if version <= self._version:
             raise ValueError(f"weights version {version} is not newer than {self._version}")
         start = time.perf_counter()
@@ -87,15 +112,7 @@ class ModelSynchronizer:
         memory = _buffer(self._memory, buffer, self._size)
         words = self._words[_WORDS[buffer] :]
         words[0] = 2 * self._count + 1
-        for field in self._fields:
-            target = field.array(memory)
-            with np.errstate(over="ignore"):
-                target[...] = weights[field.name]
-            if field.kind == np.float16 and not np.isfinite(target).all():
-                raise OverflowError(
-                    f"{field.name} has weights that half precision cannot hold; "
-                    "set training.parallel.compression_enabled: false"
-                )
+        fill(memory)
         words[1] = version
         words[2] = _checksum(version, memory)
         words[0] = 2 * self._count + 2
@@ -103,6 +120,20 @@ class ModelSynchronizer:
         self._count, self._version = self._count + 1, version
         self._milliseconds = 1000 * (time.perf_counter() - start)
         self._total_milliseconds += self._milliseconds
+
+    @property
+    def packed(self) -> memoryview:
+        """The newest weights as they lie in memory, after the first publication."""
+        return _buffer(self._memory, int(self._words[_NEWEST]) - 1, self._size)
+
+    def layout(self) -> list[tuple[str, list[int], str]]:
+        """Return name, shape and type of each array, as they are published."""
+        return [(field.name, list(field.shape), field.kind.str) for field in self._fields]
+
+    @classmethod
+    def of_layout(cls, layout: Sequence[tuple[str, Sequence[int], str]]) -> "ModelSynchronizer":
+        """Return a synchronizer for what another one has packed."""
+        return cls({name: np.empty(tuple(shape), kind) for name, shape, kind in layout})
 
     def statistics(self) -> SyncStatistics:
         """Return the cost of the broadcasts."""

@@ -22,21 +22,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from keisei.config.schema import AppConfig, validated
-from keisei.core.device import CPU, cores
+from keisei.core.device import CPU
 from keisei.core.exchange import Exchange
 from keisei.core.learning_agent import LearningAgent
 from keisei.core.native_tower import best_kernels
 from keisei.core.numerics import Numerics
 from keisei.core.self_play import SavedGames, SelfPlay, next_number, segment_shape
-from keisei.training.parallel.communication import WorkerCommunicator, WorkerSegment
+from keisei.training.parallel.communication import WorkerSegment
+from keisei.training.parallel.hands import Hands, Hire, Job
 from keisei.training.parallel.ledger import REASONS, Account, ConservationError
+from keisei.training.parallel.local_hands import LocalHands
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.parallel_statistics import ParallelStatistics
-from keisei.training.parallel.segment_orders import SegmentOrders
+from keisei.training.parallel.places import Places
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
-from keisei.training.parallel.step_memory import StepMemory
 from keisei.training.parallel.supervised_worker import Supervision
-from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_setup import (
     begin_games,
     costly_settings,
@@ -44,7 +44,6 @@ from keisei.training.parallel.worker_setup import (
     number_of_workers,
     why_workers_cannot_learn,
 )
-from keisei.training.parallel.worker_shares import ShareTasks, WorkerShares
 from keisei.training.parallel.worker_status import WorkerStatus
 
 _LOOK_SECONDS = 0.1  # between two checks of the workers' signs of life
@@ -66,7 +65,7 @@ class ParallelManager:
     games: the games to continue, one entry per worker, from `save_games`; new games if None. notice: gets
     one-line messages for the user. log: gets the traceback of every failed worker, below a line naming the
     worker. supervision: how patient to be with workers. worker, worker_arguments: a custom worker class and
-    its further arguments.
+    its further arguments. hire: makes other hands than the worker processes of this machine.
     """
 
     def __init__(
@@ -80,6 +79,7 @@ class ParallelManager:
         supervision: Supervision = PATIENCE,
         worker: type[SelfPlayWorker] = SelfPlayWorker,
         worker_arguments: Sequence[Any] = (),
+        hire: Hire | None = None,
     ) -> None:
         self.config = validated(config)
         self.config.training.algorithm = agent.algorithm  # the kind of agent decides
@@ -96,42 +96,31 @@ class ParallelManager:
         self._synchronizer = ModelSynchronizer(
             agent.arrays(), interval=parallel.model_sync_interval, compressed=parallel.compression_enabled
         )
-        learners = number_of_learners(self.config, agent.device.type)
-        memory, self._alone_because = None, why_workers_cannot_learn(self.config, agent.device.type)
-        if learners > 1 and not self._alone_because:
-            most = self.config.training.minibatch_size + 1  # a lone last move joins the minibatch before it
-            memory = StepMemory(
-                weights=agent.parameters, moves=most, workers=count, candidates=longest.candidates
-            )
-        self._communicator = WorkerCommunicator(
-            slots=parallel.queue_maxsize,
-            slot_bytes=longest.nbytes,
-            shared=parallel.use_shared_memory,
-            step_memory=memory,
-            candidates=longest.candidates,
-        )
-        self._shares = None if memory is None else ShareTasks(learners, memory, self._communicator)
-        self._orders = SegmentOrders(
-            saved, self._communicator, streams=self._streams, limit=parallel.queue_maxsize
-        )
+        self._alone_because = why_workers_cannot_learn(self.config, agent.device.type)
+        learners = 1 if self._alone_because else number_of_learners(self.config, agent.device.type)
+        self._places = Places(saved)
         self._statistics = ParallelStatistics(count)
-        self._supervisor = Supervisor(
-            count,
-            self._orders,
-            self._communicator,
+        job = Job(
+            self.config,
+            workers_numerics(agent.device.type, agent.numerics, own_network=self.config.model.is_own),
+            self._places,
             self._synchronizer,
             self._statistics,
-            (
-                worker,
-                self.config,
-                workers_numerics(agent.device.type, agent.numerics, own_network=self.config.model.is_own),
-                tuple(worker_arguments),
-            ),
-            shares=self._shares,
-            timeout=parallel.worker_timeout,
-            supervision=supervision,
-            notice=notice,
-            log=log,
+            longest,
+            supervision,
+            notice,
+            log,
+        )
+        self._hands: Hands = (
+            LocalHands(
+                job,
+                learners=learners,
+                weights=agent.parameters,
+                worker=worker,
+                arguments=worker_arguments,
+            )
+            if hire is None
+            else hire(job)
         )
         self._running = self._ended = False
         self._published: deque[int] = deque()  # versions of the weights, without those too old to use
@@ -172,8 +161,7 @@ class ParallelManager:
 
     def _is_starting(self, late: bool) -> bool:
         """Return whether to keep waiting for workers; once late, only while none is running."""
-        running = self._supervisor.running
-        return not set(self._supervisor.reliable) <= set(running) and not (late and running)
+        return self._hands.starting and not (late and self._hands.ready)
 
     def shutdown(self) -> None:
         """Stop the workers, by force if necessary; a second call does nothing."""
@@ -181,11 +169,9 @@ class ParallelManager:
             return
         self._running, self._ended = False, True
         atexit.unregister(self.shutdown)
-        self._supervisor.dismiss()
-        self._orders.discard("shutdown")
+        self._hands.dismiss()
+        self._places.discard("shutdown")
         self._synchronizer.close()
-        if self._shares is not None:
-            self._shares.close()
 
     def stop_workers(self) -> None:
         """Do the same as shutdown."""
@@ -216,22 +202,22 @@ class ParallelManager:
         steps = min(self._longest, -(-target_steps // (self._count * self._streams)))
         moves = steps * self._streams
         ahead = -(-target_steps // moves) * self._lag
-        with self.agent.clock("collect"), self._orders.collection() as taken:
+        with self.agent.clock("collect"), self._places.collection() as taken:
             while True:
-                missing = self._orders.take(target_steps, self._oldest_version())
+                missing = self._places.take(target_steps, self._oldest_version())
                 # Counted in moves, not segments: an earlier call may have asked for shorter ones.
-                self._orders.order(-(-missing // moves) + ahead, steps, self._supervisor.reliable)
-                self._grant()
+                self._places.order(-(-missing // moves) + ahead, steps, self._hands.reliable)
+                self._hands.grant()
                 if not missing:
                     break
                 before_wait()
-                if self._supervisor.reliable:
+                if self._hands.reliable:
                     self._note_parallel()
                     self.supervise(_LOOK_SECONDS)
                 else:
                     self._note_serial()
                     with suppress(_ResetError):
-                        self._orders.add_own(self._play_here(steps, len(taken), before_wait))
+                        self._places.add_own(self._play_here(steps, len(taken), before_wait))
                     self.supervise()
         self._moves += sum(len(one.segment) for one in taken)
         self._statistics.took(taken, self.agent.version)
@@ -254,44 +240,37 @@ class ParallelManager:
 
     def give_back(self, steps: int) -> None:
         """Record that this many collected moves are not trained on, because the learner was stopped."""
-        self._orders.give_back(steps)
+        self._places.give_back(steps)
 
     def save_games(self) -> list[SavedGames]:
         """Return the games of each worker as they were after its last collected segment."""
-        return self._orders.saved_games()
+        return self._places.saved_games()
 
     # Learning
 
     @property
     def exchange(self) -> Exchange | None:
         """Who computes the gradients of an update: workers too, or None for the learner alone."""
-        if self._shares is None:
-            return None
-        return WorkerShares(
-            self._shares,
-            self.config.run.threads or cores(),
-            lambda: self._supervisor.running if self._running else (),
-            self.supervise,
-        )
+        return self._hands.exchange
 
     # Control
 
     def pause(self) -> None:
         """Pause the workers, in the middle of a segment if need be."""
         self._check_running()
-        self._supervisor.pause()
+        self._hands.pause()
 
     def resume(self) -> None:
         """Resume the workers."""
         self._check_running()
-        self._supervisor.resume()
+        self._hands.resume()
 
     def reset(self) -> None:
         """Begin new games everywhere; moves in flight from the old ones are discarded."""
         self._check_running()
-        first = next_number(self._orders.games)
-        self._orders.reset(begin_games(self.config, self._count, first))
-        self._supervisor.send_games()
+        first = next_number(self._places.games)
+        self._places.reset(begin_games(self.config, self._count, first))
+        self._hands.games_changed()
 
     def supervise(self, timeout: float = 0.0) -> None:
         """Receive what workers have sent, waiting up to `timeout` seconds, and replace those that are gone.
@@ -299,8 +278,8 @@ class ParallelManager:
         Raises WorkerError on the same exception three times before any worker has delivered anything.
         """
         self._check_running()
-        self._supervisor.supervise(timeout)
-        self._grant()
+        self._hands.supervise(timeout)
+        self._hands.grant()
 
     # Status
 
@@ -312,12 +291,12 @@ class ParallelManager:
     @property
     def workers(self) -> list[WorkerStatus]:
         """The current status of each worker."""
-        known = self._supervisor.statuses()
+        known = self._hands.statuses()
         return known if self._running else [replace(status, state="stopped") for status in known]
 
     def account(self) -> Account:
         """Return where every move has gone; raise ConservationError if one is missing or counted twice."""
-        return self._orders.account()
+        return self._places.account(self._hands.asked_for())
 
     def get_statistics(self) -> dict[str, Any]:
         """Return all counts and measurements as plain values."""
@@ -329,7 +308,7 @@ class ParallelManager:
             "active_workers": _active(workers),
             "total_steps_collected": account.trained,
             "total_episodes_collected": self._statistics.games,
-            "queue_size": self._orders.waiting,
+            "queue_size": self._places.waiting,
             "queue_depth": list(self._statistics.queue_depth),
             "steps": {
                 "generated": account.generated,
@@ -340,9 +319,9 @@ class ParallelManager:
             "policy_lag": dict(sorted(self._statistics.lags.items())),
             "replacement_seconds": list(self._statistics.replacement_seconds),
             "synchronization": asdict(self._synchronizer.statistics()),
-            "channels": [asdict(channel) for channel in self._communicator.status()],
+            "channels": [asdict(channel) for channel in self._hands.channels()],
             "worker_stats": [asdict(worker) for worker in workers],
-            "worker_seconds": self._supervisor.seconds(),
+            "worker_seconds": self._hands.seconds(),
         }
 
     def metrics(self) -> dict[str, float]:
@@ -350,7 +329,7 @@ class ParallelManager:
         account, sync, workers = self.account(), self._synchronizer.statistics(), self.workers
         metrics = {
             "parallel/active_workers": _active(workers),
-            "parallel/utilization": sum(worker.utilization for worker in workers) / len(workers),
+            "parallel/utilization": sum(worker.utilization for worker in workers) / max(len(workers), 1),
             "parallel/weights_version": sync.version,
             "parallel/steps_generated": account.generated,
             "parallel/steps_trained": account.trained,
@@ -360,11 +339,12 @@ class ParallelManager:
             "parallel/sync_bytes": sync.bytes,
             "parallel/sync_milliseconds": sync.milliseconds,
             "parallel/memory_bytes": sum(worker.memory_bytes for worker in workers),
-            "parallel/shares_taken_over": 0 if self._shares is None else self._shares.taken_over,
+            "parallel/shares_taken_over": self._hands.shares_taken_over,
             **{f"parallel/discarded_{reason}": account.discarded[reason] for reason in REASONS},
-            **self._statistics.lap(self._supervisor.seconds()),
+            **self._statistics.lap(self._hands.seconds()),
+            **self._hands.metrics(),
         }
-        self._supervisor.mark_utilization()
+        self._hands.mark_utilization()
         return metrics
 
     # Internals of collecting
@@ -377,7 +357,7 @@ class ParallelManager:
         self._check_running()
         if target_steps < 1:
             raise ValueError(f"target_steps is {target_steps}, expected at least 1")
-        if self._supervisor.paused:
+        if self._hands.paused:
             raise RuntimeError("the workers are paused; call resume() first")
         behind = self.agent.version - self._synchronizer.version
         if behind > self._lag and self._synchronizer.is_due(self.agent.version, self._moves):
@@ -392,19 +372,15 @@ class ParallelManager:
             self._published.popleft()
         return self._published[0]
 
-    def _grant(self) -> None:
-        """Give workers that can play tickets for the segments they owe."""
-        self._orders.grant(self._supervisor.running, self._synchronizer.version)
-
     def _play_here(self, steps: int, turn: int, before_wait: Callable[[], None]) -> WorkerSegment:
         """Play a segment of some worker's games in this process."""
-        worker = turn % self._count
-        begin = self._orders.games[worker]
+        worker = self._places.next_to_play()
+        begin = self._places.games_of(worker)
         self_play = SelfPlay.restore(begin, self.config.env)
 
         def before_step() -> None:
             before_wait()
-            if self._orders.games[worker] is not begin:
+            if self._places.games_of(worker) is not begin:
                 raise _ResetError
 
         collected = self_play.rollout(self.agent, steps, before_step=before_step, before_batch=before_step)
@@ -436,6 +412,7 @@ class ParallelManager:
     def _publish(self) -> None:
         self._synchronizer.publish(self.agent.arrays(), self.agent.version)
         self._published.append(self.agent.version)
+        self._hands.weights_published()
         self._moves = 0
 
     # For the training loop, see keisei.training.collector

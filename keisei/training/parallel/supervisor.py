@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from types import FunctionType
@@ -18,7 +18,6 @@ from keisei.core.device import cores
 from keisei.core.numerics import Numerics
 from keisei.training.parallel.communication import (
     Activity,
-    DamagedError,
     Failure,
     Kind,
     Word,
@@ -35,6 +34,7 @@ from keisei.training.parallel.supervised_worker import (
     cause_of_death,
     resident_bytes,
 )
+from keisei.training.parallel.wire import DamagedError
 from keisei.training.parallel.worker_shares import ShareTasks
 from keisei.training.parallel.worker_status import WorkerStatus
 
@@ -95,8 +95,11 @@ class Supervisor:
 
     # Commands
 
-    def supervise(self, timeout: float) -> None:
-        """Receive what workers have sent, waiting up to `timeout` seconds, and replace those gone."""
+    def supervise(self, timeout: float, wake: Collection[int] = ()) -> None:
+        """Receive what workers have sent, waiting up to `timeout` seconds, and replace those gone.
+
+        wake: file descriptors that end the wait when they can be read.
+        """
         self._launch_some()
         # Those that are due by now wait for others to be ready, which wakes this process.
         later = [
@@ -105,7 +108,7 @@ class Supervisor:
             if worker.process is None and not worker.is_due()
         ]
         sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
-        self._communicator.wait(sentinels, min([timeout, *later]))
+        self._communicator.wait([*sentinels, *wake], min([timeout, *later]))
         for worker in self._with_process():
             self._look_at(worker)
         self._statistics.looked(self._orders.waiting)
@@ -117,11 +120,6 @@ class Supervisor:
     def resume(self) -> None:
         """Resume all workers."""
         self._command(Kind.RESUME)
-
-    def send_games(self) -> None:
-        """Send all running workers their current games; the others get them once they are ready."""
-        for number in self.running:
-            self._orders.send_games(number)
 
     def dismiss(self) -> None:
         """End all processes, by force if necessary."""

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from keisei.core.exchange import Learner
 from keisei.core.gradient_step import Floats, GradientStep
-from keisei.training.parallel.communication import DamagedError, WorkerCommunicator, read_learned
+from keisei.training.parallel.communication import WorkerCommunicator, read_learned
 from keisei.training.parallel.step_memory import LearnTask, StepMemory
+from keisei.training.parallel.wire import DamagedError
 
 # A worker, which has one thread, is late when the learner has waited for it so many times as long as the
 # learner's own share would take on one thread, at least so many seconds. A busy machine makes workers late

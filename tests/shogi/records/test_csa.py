@@ -147,7 +147,7 @@ def test_csa_game_broken_off_is_unfinished(word: str) -> None:
         ("PI\n+\n+7706FU\n", 3, r"expected a move such as \+7776FU"),
         ("PI\n+\n\n-3334FU\n", 4, "it is black's move"),
         ("PI\n+\n+7776GI\n", 3, "the piece on 7g is FU"),
-        ("PI\n+\n+5554FU\n", 3, "the piece on 5e is none"),
+        ("PI\n+\n+5554FU\n", 3, "there is no piece on 5e"),
         ("PI\n+\n+0055TO\n", 3, "only an unpromoted piece can be dropped"),
         ("+7776FU\n", 1, "move before the side to move"),
         ("+\n", 1, "side to move before any position"),

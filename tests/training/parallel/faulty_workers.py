@@ -16,9 +16,10 @@ from keisei.config.schema import AppConfig
 from keisei.core.gradient_step import GradientStep, GradientWriter
 from keisei.core.native_gradients import NativeGradients
 from keisei.core.numerics import Numerics
-from keisei.training.parallel.communication import PAGE_BYTES, Kind, WorkerEnd, _Wire
+from keisei.training.parallel.communication import PAGE_BYTES, Kind, WorkerEnd
 from keisei.training.parallel.model_sync import WeightsReader
 from keisei.training.parallel.self_play_worker import SelfPlayWorker
+from keisei.training.parallel.wire import Wire
 
 AT_START = -1
 
@@ -41,7 +42,7 @@ def always(what: str, move: int = AT_START, worker: int = 0) -> Fault:
     return Fault(what, move, worker, range(1000))
 
 
-class TamperedWire(_Wire):
+class TamperedWire(Wire[Kind]):
     """A wrapper that tampers with each segment sent; `last` is the last one as it should have been."""
 
     last = b""
@@ -71,7 +72,7 @@ class FaultyWorker(SelfPlayWorker):
         mine = [fault for fault in faults if fault.worker == self.end.worker]
         self.faults = [fault for fault in mine if self.end.incarnation in fault.incarnations]
         self._made, self._slow = AT_START, slow
-        self.wire = end._wire = TamperedWire(end._wire.socket)
+        self.wire = end._wire = TamperedWire(end._wire.socket, Kind)
         self._suffer()
         super().__init__(end, weights, config, numerics)
 

@@ -32,7 +32,6 @@ from keisei.shogi import Color, Outcome, Reason
 from keisei.training.parallel.communication import (
     PAGE_BYTES,
     ChannelStatus,
-    DamagedError,
     Failure,
     Kind,
     LearnerGoneError,
@@ -44,6 +43,7 @@ from keisei.training.parallel.communication import (
     read_ticket,
 )
 from keisei.training.parallel.shared_memory import SharedMemory
+from keisei.training.parallel.wire import DamagedError
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(900)]
 

@@ -1,4 +1,4 @@
-"""SegmentOrders: which worker is asked next, how far ahead, and what becomes of a segment; no processes."""
+"""Places and SegmentOrders: who is asked next, how far ahead, what becomes of a segment; no processes."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,6 @@ import pytest
 from keisei.core.segment import Segment, SegmentShape
 from keisei.core.self_play import SavedGames
 from keisei.training.parallel.communication import (
-    DamagedError,
     Kind,
     Ticket,
     Word,
@@ -16,7 +15,10 @@ from keisei.training.parallel.communication import (
     WorkerSegment,
     read_ticket,
 )
+from keisei.training.parallel.ledger import Account
+from keisei.training.parallel.places import Places
 from keisei.training.parallel.segment_orders import SegmentOrders
+from keisei.training.parallel.wire import DamagedError
 
 STEPS, STREAMS, LIMIT = 4, 2, 3
 MOVES = STEPS * STREAMS
@@ -34,7 +36,8 @@ class Bench:
     def __init__(self) -> None:
         self.communicator = WorkerCommunicator(slots=LIMIT, slot_bytes=SHAPE.nbytes, shared=True)
         begun = [games("begin", worker) for worker in WORKERS]
-        self.orders = SegmentOrders(begun, self.communicator, streams=STREAMS, limit=LIMIT)
+        self.places = Places(begun)
+        self.orders = SegmentOrders(self.places, self.communicator, streams=STREAMS, limit=LIMIT)
         self.ends: dict[int, WorkerEnd] = {}
         self.tickets: dict[int, list[Ticket]] = {}
         for worker in WORKERS:
@@ -51,7 +54,7 @@ class Bench:
 
     def ask(self, segments: int, workers: tuple[int, ...] = WORKERS) -> list[int]:
         """Order and grant; return how many tickets each worker then has."""
-        self.orders.order(segments, STEPS, workers)
+        self.places.order(segments, STEPS, workers)
         self.orders.grant(workers, version=1)
         for worker in workers:
             messages = self.ends[worker].receive(0.0)
@@ -70,10 +73,13 @@ class Bench:
         assert kind is Kind.SEGMENT
         return self.orders.receive(worker, body)
 
+    def account(self) -> Account:
+        return self.places.account(self.orders.asked_for())
+
     def collect(self, moves: int, oldest_version: int = 0) -> list[int]:
         """Take this many of the available moves; return which workers played them."""
-        with self.orders.collection() as taken:
-            assert self.orders.take(moves, oldest_version) == 0
+        with self.places.collection() as taken:
+            assert self.places.take(moves, oldest_version) == 0
         return [one.worker for one in taken]
 
 
@@ -96,8 +102,8 @@ def test_workers_are_asked_by_turns_the_first_of_those_with_least_first(bench: B
 def test_what_a_collection_has_taken_counts_as_a_turn(bench: Bench) -> None:
     bench.ask(1)
     bench.deliver(0)
-    with bench.orders.collection():
-        assert bench.orders.take(2 * MOVES, 0) == MOVES
+    with bench.places.collection():
+        assert bench.places.take(2 * MOVES, 0) == MOVES
         assert bench.ask(1) == [0, 1, 0]
 
 
@@ -123,7 +129,7 @@ def test_a_replacement_is_asked_for_what_its_predecessor_owed(bench: Bench) -> N
     bench.deliver(0, "first")
     bench.end(0)
     bench.start(0, incarnation=1)
-    assert bench.orders.games[0] == games("first", 0)
+    assert bench.places.games[0] == games("first", 0)
     assert bench.ask(6) == [1, 2, 2]
 
 
@@ -131,22 +137,22 @@ def test_segments_are_the_learners_when_the_collection_ends_and_wait_again_if_it
     bench.ask(3)
     for worker in (2, 0):
         bench.deliver(worker)
-    before = bench.orders.saved_games()
+    before = bench.places.saved_games()
 
     def fail() -> None:
-        with bench.orders.collection() as taken:
-            assert bench.orders.take(3 * MOVES, 0) == MOVES
+        with bench.places.collection() as taken:
+            assert bench.places.take(3 * MOVES, 0) == MOVES
             assert [one.worker for one in taken] == [2, 0]
-            assert (bench.orders.waiting, bench.orders.account().in_flight) == (0, 2 * MOVES)
+            assert (bench.places.waiting, bench.account().in_flight) == (0, 2 * MOVES)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert (bench.orders.waiting, bench.orders.saved_games()) == (2, before)
-    assert bench.orders.account().trained == 0
+    assert (bench.places.waiting, bench.places.saved_games()) == (2, before)
+    assert bench.account().trained == 0
     assert bench.collect(2 * MOVES) == [2, 0]
-    assert bench.orders.account().trained == 2 * MOVES
-    assert bench.orders.saved_games() == [games("segment", 0), before[1], games("segment", 2)]
+    assert bench.account().trained == 2 * MOVES
+    assert bench.places.saved_games() == [games("segment", 0), before[1], games("segment", 2)]
 
 
 def test_what_is_older_than_it_may_be_is_dropped_as_stale(bench: Bench) -> None:
@@ -154,27 +160,27 @@ def test_what_is_older_than_it_may_be_is_dropped_as_stale(bench: Bench) -> None:
     for worker, version in ((0, 1), (1, 2), (2, 3)):
         bench.deliver(worker, version=version)
     assert bench.collect(2 * MOVES, oldest_version=2) == [1, 2]
-    assert bench.orders.account().discarded["stale"] == MOVES
+    assert bench.account().discarded["stale"] == MOVES
 
 
 def test_a_reset_voids_what_waits_what_is_taken_and_what_is_played(bench: Bench) -> None:
     bench.ask(6)
     bench.deliver(0)
     bench.deliver(1)
-    with bench.orders.collection() as taken:
-        bench.orders.take(MOVES, 0)
-        bench.orders.reset([games("other", worker) for worker in WORKERS])
-        assert (taken, bench.orders.waiting) == ([], 0)
+    with bench.places.collection() as taken:
+        bench.places.take(MOVES, 0)
+        bench.places.reset([games("other", worker) for worker in WORKERS])
+        assert (taken, bench.places.waiting) == ([], 0)
     for worker in WORKERS:
         bench.orders.send_games(worker)
     assert not bench.deliver(2, "old")  # played before it received the new games
-    assert bench.orders.games == bench.orders.saved_games() == [games("other", w) for w in WORKERS]
+    assert bench.places.games == bench.places.saved_games() == [games("other", w) for w in WORKERS]
     bench.tickets = {worker: [] for worker in WORKERS}
     assert bench.ask(3) == [0, 0, 0]
     for worker in WORKERS:
         bench.orders.games_taken(worker)
     assert bench.ask(3) == [1, 1, 1]
-    assert bench.orders.account().discarded["reset"] == 3 * MOVES
+    assert bench.account().discarded["reset"] == 3 * MOVES
 
 
 def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
@@ -187,10 +193,10 @@ def test_games_taken_that_were_not_sent_are_damage(bench: Bench) -> None:
 def test_what_the_learner_plays_itself_is_taken_and_is_where_a_worker_goes_on(bench: Bench) -> None:
     memory = bytearray(SHAPE.nbytes)
     own = WorkerSegment(Segment.over(memory, SHAPE), [], games("own", 1), 1, -1, 0, version=1)
-    with bench.orders.collection() as taken:
-        bench.orders.add_own(own)
-        assert bench.orders.take(MOVES, 0) == 0
+    with bench.places.collection() as taken:
+        bench.places.add_own(own)
+        assert bench.places.take(MOVES, 0) == 0
     assert taken == [own]
-    assert bench.orders.games[1] == bench.orders.saved_games()[1] == games("own", 1)
-    account = bench.orders.account()
+    assert bench.places.games[1] == bench.places.saved_games()[1] == games("own", 1)
+    account = bench.account()
     assert (account.generated, account.trained) == (MOVES, MOVES)
