@@ -107,6 +107,7 @@ def test_both_languages(look: Callable[..., Any], view: str) -> None:
         assert page.evaluate("() => document.documentElement.lang") == "ja"
         japanese = page.locator("#shell nav").inner_text(), page.locator("main").inner_text()
         assert all(KANA.search(text) or re.search(r"[\u4e00-\u9fff]", text) for text in japanese), japanese
+        assert not re.search(r"[A-Za-z]{2,}(?: [A-Za-z]{2,}){4}", page.locator("main").inner_text())
         labels = page.evaluate(LABELS)
         assert [label for label in labels if re.search(r"[a-z]{3,} [a-z]{3,} [a-z]{3,}", label)] == []
         page.locator("#language").click()
