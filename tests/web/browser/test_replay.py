@@ -207,6 +207,7 @@ def test_the_record_is_downloaded(replay: ReplayPage, tmp_path: "Path", kind: st
     with replay.page.expect_download() as saving:
         replay.page.get_by_role("link", name=kind.upper()).click()
     saved = tmp_path / saving.value.suggested_filename
+    assert saved.suffix == f".{kind}"
     saving.value.save_as(saved)
     assert [str(move) for move in read_record(saved).moves] == replay.game["moves"]
 
