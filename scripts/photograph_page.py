@@ -12,6 +12,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from keisei.errors import UserError
+
 WAIT_MS = 120_000  # for the first games of a training
 COLORS = 256  # with fewer, the lines of charts lose their own
 ROUNDS = 4  # to find them; without, the background is tinted
@@ -22,10 +24,14 @@ def photograph(
     address: str, *, width: int, height: int, scale: float, dark: bool, lang: str, seconds: float
 ) -> bytes:
     """Return the page as a PNG, so many seconds after its charts and boards are there."""
-    from playwright.sync_api import sync_playwright  # which not everybody has
-
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ModuleNotFoundError as error:
+        raise UserError("no playwright: make browser installs it") from error
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        if (chromium := shutil.which("chromium")) is None:
+            raise UserError("no chromium: make browser installs it")
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         context = browser.new_context(
             viewport={"width": width, "height": height},
             device_scale_factor=scale,
@@ -35,7 +41,10 @@ def photograph(
         context.set_default_timeout(WAIT_MS)
         page = context.new_page()
         page.add_init_script(f"localStorage.setItem('keisei.lang', '{lang}')")
-        page.goto(address)
+        try:
+            page.goto(address)
+        except Error as error:
+            raise UserError(f"cannot open {address}: {str(error).splitlines()[0]}") from error
         page.locator("main section").first.wait_for()
         if page.locator("main[data-step]").count():
             page.locator(".live-board").nth(3).wait_for()
@@ -49,7 +58,7 @@ def reduced(picture: bytes) -> Image.Image:
     return whole.quantize(COLORS, Image.Quantize.MAXCOVERAGE, ROUNDS, dither=Image.Dither.NONE)
 
 
-def main() -> None:
+def main() -> int:
     """Take a picture as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("address", help="of a page, such as http://127.0.0.1:8765/")
@@ -62,9 +71,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="to wait, while the boards go on")
     chosen = vars(parser.parse_args())
     out: Path = chosen.pop("out")
-    reduced(photograph(chosen.pop("address"), **chosen)).save(out, optimize=True)
+    try:
+        if out.suffix != ".png" or not out.parent.is_dir():
+            raise UserError(f"cannot write {out}: expected a .png in a directory that exists")
+        for name, least in (("width", 100), ("height", 100), ("scale", 0.1), ("seconds", 0)):
+            if not least <= chosen[name] <= 10_000:
+                raise UserError(f"--{name} is {chosen[name]:g}, expected {least:g} to 10000")
+        reduced(photograph(chosen.pop("address"), **chosen)).save(out, optimize=True)
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     sys.stdout.write(f"{out}: {out.stat().st_size / 1000:.0f} kB\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -187,5 +187,6 @@ def test_the_script_takes_a_picture_of_few_colours(site: Web, tmp_path: Path) ->
         background = picture.convert("RGB").getpixel((4, 400))
     assert colors is not None
     assert len(colors) > 20
-    assert background == (245, 244, 240)
+    assert isinstance(background, tuple)
+    assert max(abs(one - other) for one, other in zip(background, (245, 244, 240), strict=True)) <= 2
     assert told == f"{out}: {out.stat().st_size / 1000:.0f} kB\n"
