@@ -1,4 +1,4 @@
-"""What the page costs: `python bench/web.py [--rounds 6] [--seconds 10]`.
+"""What the page costs: `python bench/web.py [--rounds 20] [--seconds 5]`.
 
 A training runs all the time, beside a server. By turns nobody watches and ten viewers do; the training's pace
 is measured in CPU seconds of its process for each move, since other programs may share the machine. Then: the
@@ -123,11 +123,12 @@ def measure(folder: Path, rounds: int, seconds: float) -> None:
                 watched = pace(training, run, seconds)
                 server.append((cpu_seconds(web.pid) - cpu) / (time.monotonic() - began))
             ratios.append(watched / alone)
-            time.sleep(12)  # until it takes the last viewer for gone
+            time.sleep(2)  # the server says that nobody watches any more
             print(
                 f"round {number + 1}: CPU seconds a move with viewers / without: {ratios[-1]:.3f}", flush=True
             )
-        spread = f"({min(ratios):.3f} to {max(ratios):.3f})"
+        first, _, third = statistics.quantiles(ratios, n=4)
+        spread = f"(half of the rounds: {first:.3f} to {third:.3f})"
         print(f"training, {VIEWERS} viewers / none: median {statistics.median(ratios):.3f} {spread}")
         print(f"server with {VIEWERS} viewers: {100 * statistics.median(server):.1f} % of a core")
     with started("web", cwd=folder) as web:
@@ -150,8 +151,8 @@ def measure(folder: Path, rounds: int, seconds: float) -> None:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description="What the page costs a training.")
-    parser.add_argument("--rounds", type=int, default=6, help="turns of watched and unwatched (default: 6)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="length of each (default: 10)")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of watched and unwatched (default: 20)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of each (default: 5)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         measure(Path(folder), arguments.rounds, arguments.seconds)
