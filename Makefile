@@ -223,6 +223,16 @@ opponents:  ## install other people's engines, Debian's fairy-stockfish and gpss
 	@test -x /usr/games/fairy-stockfish -a -x /usr/games/gpsusi || \
 	  { SUDO=$$(test "$$(id -u)" = 0 || echo sudo); $$SUDO apt-get update -qq; $$SUDO apt-get install -y -qq fairy-stockfish gpsshogi; }
 
+CHROMIUM := $(or $(KEISEI_CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
+chromium:  ## install Debian's Chromium if there is none; asks for root
+	@test -n '$(CHROMIUM)' || \
+	  { SUDO=$$(test "$$(id -u)" = 0 || echo sudo); $$SUDO apt-get update -qq; $$SUDO apt-get install -y -qq chromium; }
+
+# Playwright is no part of `dev`: it takes 165 MB, which nothing else needs.
+browser: chromium $(BUILT)  ## the web pages in a real browser; installs Playwright, and Chromium if there is none
+	$(call PIP,$(VENV)) playwright==1.65.2
+	$(VENV)/bin/pytest -m browser tests/web/browser $(ARGS)
+
 # make release-notes TAG=v0.2.0
 release-notes:  ## print the changelog's section for TAG, which must be pyproject's version
 	@"$(PYTHON)" scripts/release_notes.py '$(TAG)'

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 PAGE = Path(__file__).parents[1] / "docs" / "licences.md"
 BUILD_NEEDS = ("scikit-build-core", "nanobind", "cmake", "ninja")
 # In the order in which a package is attributed: the smallest installation that brings it.
-EXTRAS = ("", "train", "gym", "onnx", "ray", "dev")
+EXTRAS = ("", "train", "gym", "onnx", "web", "ray", "dev")
 NAMES = {"": "`keisei`", "dev": "development"} | {name: f"`keisei[{name}]`" for name in EXTRAS[1:-1]}
 
 ALLOWED = {

@@ -64,6 +64,9 @@ obstacle() {
     echo "no CPU build of torch for Python $2, and the CUDA build takes gigabytes"
   elif [[ "$1" = opponents || "$1" = referee ]] && ! [[ -x /usr/games/fairy-stockfish && -x /usr/games/gpsusi ]]; then
     echo "fairy-stockfish or gpsshogi is not installed"
+  elif [[ "$1" = browser && -z "${KEISEI_CHROMIUM:-}" ]] \
+    && ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then
+    echo "Chromium is not installed"
   elif [[ "$1" = tsan ]] && ! command -v setarch >/dev/null; then
     echo "setarch is not installed"
   elif [[ "$1" = sanitize ]] && [[ "$("${CXX:-g++}" -print-file-name=libasan.so 2>/dev/null)" != */* ]]; then

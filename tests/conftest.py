@@ -3,11 +3,16 @@
 import os
 import random
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+from web_fixtures import browser, page, playwright, pytest_collection_modifyitems, site
 
 from keisei.shogi import ShogiGame
+
+__all__ = ["browser", "page", "playwright", "pytest_collection_modifyitems", "site"]  # of tests/web
+collect_ignore_glob = [] if find_spec("playwright") else ["web/browser/*"]
 
 DATA = Path(__file__).parent / "data"
 

@@ -70,6 +70,17 @@ MAY_IMPORT = {
     },
     "keisei.usi": {"keisei.shogi", "keisei.language", "keisei.search", "keisei.core", "keisei.runs"},
     "keisei.analysis": {"keisei.shogi", "keisei.language", "keisei.search", "keisei.core", "keisei.runs"},
+    "keisei.web": {
+        "keisei.shogi",
+        "keisei.language",
+        "keisei.config",
+        "keisei.runs",
+        "keisei.evaluation.players",
+        "keisei.evaluation.matches",
+        "keisei.evaluation.ratings",
+        "keisei.usi",
+        "keisei.analysis",
+    },
     "keisei.utils": {"keisei.core", "keisei.config"},
     "keisei.config_schema": {"keisei.config"},
     "keisei.cli": {
@@ -87,6 +98,7 @@ MAY_IMPORT = {
         "keisei.profiling",
         "keisei.usi",
         "keisei.analysis",
+        "keisei.web",
     },
     "keisei.train": {"keisei.cli"},
     "keisei.__main__": {"keisei.cli"},
@@ -189,6 +201,7 @@ def test_every_room_of_the_table_exists() -> None:
         # Whoever plays on a CPU does without torch.
         ("keisei.usi.main, keisei.usi.play, keisei.usi.network_opponent", {"torch"}),
         ("keisei.cli.analysis", {"torch", "matplotlib"}),
+        ("keisei.web.server, keisei.web.engine_process", {"torch", "matplotlib"}),
         ("keisei.cli.playing, keisei.cli.player_opponent", {"torch"}),
         ("keisei.evaluation, keisei.evaluation.players.player_specs, keisei.runs.load", {"torch"}),
         ("keisei.training.parallel.self_play_worker", {"torch"}),

@@ -37,6 +37,7 @@ ENGINE_COMMANDS = {
     "play",
     "analyze",
     "watch",
+    "web",
 }
 WITH_ARGUMENT = {"plot", "evaluate", "usi", "play", "export"}
 LICENCES = runpy.run_path(str(ROOT / "scripts" / "check_licences.py"))
@@ -164,6 +165,7 @@ def test_the_wheel_holds_the_package_and_nothing_else() -> None:
     tracked = {name for name in tracked if "__pycache__" not in name and not name.endswith((".so", ".md"))}
     assert files - extension == tracked
     assert {"keisei/py.typed", "keisei/_native.pyi", "keisei/config/presets/default.yaml"} <= files
+    assert {"keisei/web/static/live.html", "keisei/web/static/board.js"} <= files
     assert info == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     for line in (
         "Name: keisei",

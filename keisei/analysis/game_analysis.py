@@ -8,7 +8,7 @@ A move is judged by the search of the position after it, not by the few visits i
 the difference between the two.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,15 +105,15 @@ class Analyst:
         record: GameRecord,
         *,
         visits: int,
-        progress: Callable[[int, int], None] = lambda _done, _all: None,
+        progress: Callable[[Sequence[PositionValue], int], None] = lambda _done, _all: None,
     ) -> GameAnalysis:
-        """Search every position of a game; progress is called with how many are done, of how many."""
+        """Search every position of a game; progress is called with those done, and how many there are."""
         games = self._positions(record)
         values: list[PositionValue] = []
-        progress(0, len(games))
+        progress((), len(games))
         for start in range(0, len(games), POSITIONS_AT_ONCE):
             values += self._values(games[start : start + POSITIONS_AT_ONCE], visits)
-            progress(len(values), len(games))
+            progress(tuple(values), len(games))
         pairs = zip(record.moves, values, values[1:], strict=False)
         moves = [ReviewedMove(number, *three) for number, three in enumerate(pairs, 1)]
         return GameAnalysis(self.name, visits, tuple(moves), tuple(values))

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from keisei.analysis.analysis_report import POINTS, commented, graph, summary, table
-from keisei.analysis.game_analysis import Analyst
+from keisei.analysis.game_analysis import Analyst, PositionValue
 from keisei.cli.arguments import GameNumber, Lang, check_target, one_game
 from keisei.language import ENGLISH, Speaker, speaker_for
 from keisei.runs.find import SHIPPED, find_checkpoint
@@ -105,8 +106,8 @@ class _Progress:
         self._name = name
         self._say = speaker
 
-    def __call__(self, done: int, of: int) -> None:
+    def __call__(self, values: Sequence[PositionValue], of: int) -> None:
         if sys.stderr.isatty():
-            end = "\r\x1b[K" if done == of else ""
-            line = self._say("analysis.progress", network=self._name, done=done, of=of)
+            end = "\r\x1b[K" if len(values) == of else ""
+            line = self._say("analysis.progress", network=self._name, done=len(values), of=of)
             print(f"\r{line}{end}", end="", file=sys.stderr, flush=True)

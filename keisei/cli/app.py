@@ -52,6 +52,10 @@ COMMANDS = {
         "watching",
         "Watch the games of a running training: board, moves, the network's estimate and results.",
     ),
+    "web": (
+        "web",
+        "Show runs as they learn and their games, and play against them, on a page in the browser.",
+    ),
     "usi": (
         "playing",
         "Run as a USI engine for a shogi GUI or another program: commands on stdin, answers on stdout.",
@@ -82,7 +86,7 @@ COMMANDS = {
 # How --help groups them, by their modules.
 GROUPS = {
     **dict.fromkeys(("training", "plotting", "settings", "cluster", "profiling"), "Train"),
-    **dict.fromkeys(("playing", "analysis", "watching"), "Play"),
+    **dict.fromkeys(("playing", "analysis", "watching", "web"), "Play"),
     "matches": "Measure",
     **dict.fromkeys(("records", "exporting"), "Convert and check"),
 }

@@ -38,10 +38,14 @@ class LiveGame:
 
 @dataclass(frozen=True, slots=True)
 class LiveGames:
-    """Some games after an update; step: moves trained on with it."""
+    """Some games after an update.
+
+    step: moves trained on with it. workers: what each worker process does, by number; empty without any.
+    """
 
     step: int
     games: tuple[LiveGame, ...]
+    workers: tuple[str, ...] = ()
 
 
 def keep_watching(run: Path) -> None:
@@ -68,7 +72,8 @@ def write_live_games(run: Path, live: LiveGames) -> None:
         {**asdict(game), "moves": " ".join(game.moves), "outcome": _facts(game.outcome)}
         for game in live.games
     ]
-    text = json.dumps({"step": live.step, "games": games}, separators=(",", ":"))
+    data = {"step": live.step, "games": games, "workers": live.workers}
+    text = json.dumps(data, separators=(",", ":"))
     durable.write_whole(run / FILE, text.encode())
 
 
@@ -81,7 +86,8 @@ def read_live_games(run: Path) -> LiveGames | None:
     """Return what the file has, or None if there is none or it is not as expected."""
     try:
         data = json.loads((run / FILE).read_bytes())
-        return LiveGames(int(data["step"]), tuple(_game(one) for one in data["games"]))
+        games, workers = tuple(_game(one) for one in data["games"]), tuple(map(str, data["workers"]))
+        return LiveGames(int(data["step"]), games, workers)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -68,7 +68,9 @@ class LiveView(SilentListener):
             self._wrote_at = time.monotonic()
             games = self._in_progress(update) | self._ended
             self._ended = {}
-            write_live_games(self._run, LiveGames(update.step, tuple(games[slot] for slot in sorted(games))))
+            shown = tuple(games[slot] for slot in sorted(games))
+            workers = tuple(worker.state for worker in update.workers)
+            write_live_games(self._run, LiveGames(update.step, shown, workers))
 
     def _is_watched(self) -> bool:
         now = time.monotonic()

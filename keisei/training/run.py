@@ -118,11 +118,16 @@ def train(
 
 
 def begin_run(
-    config: AppConfig, command: Sequence[str], ranks: Ranks = ALONE, *, listeners: Sequence[Listener] = ()
+    config: AppConfig,
+    command: Sequence[str],
+    ranks: Ranks = ALONE,
+    *,
+    listeners: Sequence[Listener] = (),
+    notices: Sequence[str] = (),
 ) -> RunResult:
     """Train from scratch in a new directory. ranks: those that learn together; this is the first of them.
 
-    listeners: as for train.
+    listeners: as for train. notices: what else the user should see at the beginning.
     """
     _check_extras(config)
     device = choose_device(config.run.device)
@@ -143,7 +148,7 @@ def begin_run(
         ):
             try:
                 return _train(
-                    trainer, games, directory, ranks, stop, notices=[], resumed=False, more=listeners
+                    trainer, games, directory, ranks, stop, notices=notices, resumed=False, more=listeners
                 )
             except UserError:  # a mistake that only the start of the run could show
                 directory.remove_if_unsaved()
@@ -186,16 +191,18 @@ def resume_run(
     ranks: Ranks = ALONE,
     *,
     listeners: Sequence[Listener] = (),
+    notices: Sequence[str] = (),
 ) -> RunResult:
     """Continue a run from the named checkpoint, or from its last one.
 
     The config is the checkpoint's, changed by the overrides; or that of `source`, if one is given. ranks,
-    listeners: as for begin_run.
+    listeners, notices: as for begin_run.
     """
     if found.run is None:
         raise CheckpointError(f"checkpoint {found.checkpoint} is not in a run: expected one of a run")
     with RunDirectory.open(found.run) as directory:
-        checkpoint, notices = _checkpoint_of(found, directory)
+        checkpoint, found_damaged = _checkpoint_of(found, directory)
+        notices = [*notices, *found_damaged]
         path = checkpoint_path(directory.checkpoints, checkpoint.step)
         old = _config_in(checkpoint, path, directory)
         config = override(old, overrides) if source is None else load_config(source, overrides)

@@ -301,7 +301,7 @@ class Info:
 
     value: -1 to 1. mate: plies to a proven win, negative for a proven loss; None if neither is proven.
     hashfull: how full the tree is, in thousandths. multipv: its rank among several lines, None if only one
-    was requested. kept: of the nodes, those of an earlier search.
+    was requested. kept: of the nodes, those of an earlier search. line_visits: of this line's first move.
     """
 
     depth: int
@@ -314,6 +314,7 @@ class Info:
     pv: Sequence[object]
     multipv: int | None = None
     kept: int = 0
+    line_visits: int = 0
 
 
 def info_line(info: Info) -> str:

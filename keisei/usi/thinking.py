@@ -205,6 +205,7 @@ def _infos(result: SearchResult, options: Options, control: Control, *, kept: in
             hashfull=full,
             pv=line.pv,
             multipv=None if options.multipv == 1 else rank,
+            line_visits=line.visits,
         )
         for rank, line in enumerate(lines, 1)
     ]

@@ -79,7 +79,7 @@ def test_positions_are_searched_in_portions_with_the_same_result(monkeypatch: py
     whole = analyst().analyze(OPENING, visits=40)
     monkeypatch.setattr(game_analysis, "POSITIONS_AT_ONCE", 2)
     told: list[tuple[int, int]] = []
-    parts = analyst().analyze(OPENING, visits=40, progress=lambda *numbers: told.append(numbers))
+    parts = analyst().analyze(OPENING, visits=40, progress=lambda values, of: told.append((len(values), of)))
     assert parts == whole
     assert told == [(0, 5), (2, 5), (4, 5), (5, 5)]
 

@@ -165,6 +165,12 @@ class ResultsStore:
         )
         return [StoredGame._make(row)._replace(seed=seed) for row in rows]
 
+    def settings(self) -> list[tuple[str, int]]:
+        """Return the conditions and seeds that games were played with, those of the most games first."""
+        rows = self._rows("SELECT conditions, seed, COUNT(*) FROM games GROUP BY conditions, seed")
+        ordered = sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+        return [(conditions, seed % 2**64) for conditions, seed, _ in ordered]
+
     def totals(self, conditions: str | None = None, seed: int | None = None) -> list[PairResult]:
         """Return the results of each pair of identities, for all games or for given conditions or a seed."""
         rows = self._rows(

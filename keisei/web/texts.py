@@ -1,0 +1,27 @@
+"""All texts of the pages in both languages: each view's own, and results and sides of keisei.language."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from keisei.language.speaker import CODES
+from keisei.language.texts import TEXTS as SPOKEN
+from keisei.shogi import Reason
+from keisei.web import texts_games, texts_live, texts_play, texts_shell
+
+_SHARED = ("black", "white", "win", "draw", "unfinished", *map(str, Reason))
+
+TEXTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        **{key: SPOKEN[key] for key in _SHARED},
+        **texts_shell.TEXTS,
+        **texts_live.TEXTS,
+        **texts_games.TEXTS,
+        **texts_play.TEXTS,
+    }
+)
+
+
+def texts_in(code: str) -> dict[str, str]:
+    """Return every text in one language."""
+    number = CODES.index(code)
+    return {key: both[number] for key, both in TEXTS.items()}
