@@ -135,7 +135,7 @@ def test_links_and_pictures_of_the_readme_exist() -> None:
     links = re.findall(r"\]\(([^)]+)\)", text)
     pictures = re.findall(r'<img src="([^"]+)"', text)
     assert len(links) > 10
-    assert {"docs/strength.png", "docs/board.svg", "docs/console.svg"} <= set(pictures)
+    assert {"docs/strength.png", "docs/board.svg", "docs/web-live.png"} <= set(pictures)
     for link in [*links, *pictures]:
         path, _, anchor = link.partition("#")
         assert (ROOT / path).is_file(), link

@@ -43,7 +43,7 @@ class PlayPage:
     @property
     def id(self) -> str:
         """The table's id, from the address."""
-        return self.page.url.rpartition("/play/")[2]
+        return str(self.page.url).rpartition("/play/")[2]
 
     @property
     def status(self) -> "Locator":
