@@ -152,7 +152,7 @@ def anchors(page: Path) -> set[str]:
 
 def test_every_file_that_the_readme_names_exists() -> None:
     text = README.read_text(encoding="utf-8")
-    for name in re.findall(r"\b(?:docs|bench|scripts|tests|shogi)/[\w./]+\w", text):
+    for name in re.findall(r"\b(?:docs|bench|scripts|tests|shogi)/[\w./-]+\w", text):
         assert (ROOT / name).exists() or (ROOT / "tests" / name).exists(), name
     (tree,) = re.findall(r"^## Where things are\n+```\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     parents: dict[int, Path] = {}
