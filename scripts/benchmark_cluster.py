@@ -54,8 +54,11 @@ class Side:
         before = set(descendants(os.getpid()))
         self.manager = ParallelManager(config, self.agent, hire=hire, notice=lambda _: None)
         self.manager.start_workers()
-        self.others = sorted(set(descendants(os.getpid())) - before)
         self.moves = config.training.steps_per_epoch
+        self.others: list[int] = []
+        for _ in range(3):  # until all workers are there, which do not start at once
+            self.turn()
+        self.others = sorted(set(descendants(os.getpid())) - before)
 
     def turn(self) -> tuple[float, float]:
         """Publish weights and collect; return wall and CPU seconds."""
@@ -84,9 +87,8 @@ def main() -> None:
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(cluster.token)
         here = Side(config_of(given.workers, given.moves, given.algorithm, None), far=False)
         far = Side(config_of(given.workers, given.moves, given.algorithm, cluster.address), far=True)
-        far.others += [cluster.process.pid, *descendants(cluster.process.pid)]
-        for side in (here, far):
-            side.turn()
+        # All of Ray's processes too, and each process once.
+        far.others = sorted({*far.others, cluster.process.pid, *descendants(cluster.process.pid)})
         pairs = []
         for number in range(given.rounds):
             order = (here, far) if number % 2 else (far, here)

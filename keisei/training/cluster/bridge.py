@@ -83,6 +83,17 @@ class Bridge:
     def tell(self, kind: ClusterKind, fields: dict[str, Any]) -> None:
         """Send the learner a message."""
         self._wire.post(kind, pack(fields))
+        self._send_rest_later()
+
+    def _send_rest_later(self) -> None:
+        """Send what did not fit into the socket as soon as the learner has read of it."""
+        if self._wire.unsent:
+            asyncio.get_running_loop().add_writer(self._wire.socket.fileno(), self._send_rest)
+
+    def _send_rest(self) -> None:
+        self._wire.flush()
+        if not self._wire.unsent:
+            asyncio.get_running_loop().remove_writer(self._wire.socket.fileno())
 
     def _in_background(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -133,14 +144,10 @@ class Bridge:
         return next((node for node in self._nodes.values() if node.number == number), None)
 
     async def _beat(self) -> None:
-        """Show the learner that this process is not stopped, and send what could not be sent at once."""
-        beat_at = 0.0
+        """Show the learner that this process is not stopped."""
         while True:
-            self._wire.flush()
-            if time.monotonic() - beat_at > _POLL_SECONDS:
-                self.tell(ClusterKind.SIGN_OF_LIFE, {})
-                beat_at = time.monotonic()
-            await asyncio.sleep(0.005 if self._wire.unsent else 0.05)
+            self.tell(ClusterKind.SIGN_OF_LIFE, {})
+            await asyncio.sleep(_POLL_SECONDS)
 
     # Nodes
 
@@ -204,6 +211,7 @@ class Bridge:
             limit = self._connect["timeout"]
             if len(answer):
                 self._wire.post_raw(answer.data)
+                self._send_rest_later()
 
     async def _lose(self, node: _Node, actor: Any, reason: str, text: str) -> None:
         if node.actor is not actor:
