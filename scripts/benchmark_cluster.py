@@ -17,8 +17,9 @@ from small_cluster import SmallCluster, descendants
 from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
 from keisei.core.agents import agent_of
-from keisei.core.device import keep_freed_memory
+from keisei.core.device import cores, keep_freed_memory
 from keisei.training.cluster.cluster_hands import cluster_hands
+from keisei.training.machine_limits import PROCESSES_PER_CORE
 from keisei.training.parallel.parallel_manager import ParallelManager
 
 GAMES = 32  # per worker
@@ -70,17 +71,29 @@ class Side:
         return wall, time.process_time() + cpu_seconds(self.others) - cpu
 
 
+def _positive(text: str) -> int:
+    """Return a number of a thousand at most."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:5]) <= 1000):
+        raise argparse.ArgumentTypeError(f"given {text}, expected a number from 1 to 1000")
+    return int(text)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=9, help="pairs of measurements")
-    parser.add_argument("--turns", type=int, default=5, help="updates' worth of moves in each measurement")
-    parser.add_argument("--workers", type=int, default=2, help="local workers, and cores of the node")
-    parser.add_argument("--moves", type=int, default=64, help="of each of 32 games in a segment")
+    parser.add_argument("--rounds", type=_positive, default=9, help="pairs of measurements")
+    parser.add_argument(
+        "--turns", type=_positive, default=5, help="updates' worth of moves in each measurement"
+    )
+    parser.add_argument("--workers", type=_positive, default=2, help="local workers, and cores of the node")
+    parser.add_argument("--moves", type=_positive, default=64, help="of each of 32 games in a segment")
     parser.add_argument("--algorithm", choices=("ppo", "search"), default="ppo", help="how moves are chosen")
     given = parser.parse_args()
+    if given.workers > PROCESSES_PER_CORE * cores():
+        most = PROCESSES_PER_CORE * cores()
+        parser.error(f"--workers is {given.workers}, expected at most {most} on this machine")
     keep_freed_memory()
     with SmallCluster(nodes=0) as cluster:
         cluster.add(given.workers)

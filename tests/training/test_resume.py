@@ -108,7 +108,8 @@ def test_killed_twenty_times_at_random_points_it_ends_as_if_undisturbed(
         if kills == KILLS:
             assert resumed >= KILLS // 4
             return
-        folder = tmp_path / str(kills)  # a fast machine finished between two kills: try again
+        # A fast machine finished between two kills: try again, from the beginning.
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
 
 
 @pytest.mark.timeout(600)
@@ -158,7 +159,7 @@ def test_a_run_can_change_its_algorithm_and_go_on(finished: Path, tmp_path: Path
         (False, True)
     ] * 2
     by_search = [line for line in recorded if 6144 < line["step"] <= 7168]
-    assert [line["update/minibatches"] for line in by_search] == [8, 8, 1, 0]
+    assert [line["update/minibatches"] for line in by_search] == [7, 8, 1, 0]
     assert all(("search/kl" in line) == (line["update/minibatches"] > 0) for line in by_search)
 
 

@@ -43,12 +43,14 @@ def ray_environment(address: str, *, insecure: bool) -> dict[str, str]:
 
 def check_access(address: str, *, insecure: bool) -> None:
     """Raise ConfigError if this machine lacks what it takes to use the cluster at this address."""
+    host, _, port = address.rpartition(":")
+    if address != AUTO and not (host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+        raise ConfigError(f"{_SETTING}: given {address or repr(address)}, expected auto or host:port")
     if importlib.util.find_spec("ray") is None:
         raise ConfigError(f"{_SETTING}: ray is not installed: {install_command('ray')}")
     if not insecure:
         check_token(os.environ)
     if address != AUTO:
-        host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
         except OSError as error:
