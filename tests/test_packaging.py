@@ -94,7 +94,7 @@ def test_another_missing_module_is_a_bug_and_not_hidden() -> None:
 
 
 @needs_package
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENGINE_COMMANDS - {"export"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENGINE_COMMANDS - {"export", "cluster"}))
 def test_the_wheel_alone_does_not_train_and_says_what_to_install(command: str, tmp_path: Path) -> None:
     arguments = ["x"] if command in WITH_ARGUMENT else []
     done = subprocess.run(
@@ -102,6 +102,15 @@ def test_the_wheel_alone_does_not_train_and_says_what_to_install(command: str, t
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.endswith("pip install '.[train]' in Keisei's source directory\n")
+    assert not list(tmp_path.iterdir())
+
+
+@needs_package
+def test_the_wheel_alone_says_what_a_cluster_needs(tmp_path: Path) -> None:
+    command = [f"{PACKAGE}/keisei", "cluster", "status"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.endswith("ray is not installed: pip install '.[ray]' in Keisei's source directory\n")
     assert not list(tmp_path.iterdir())
 
 
