@@ -128,7 +128,6 @@ export class Chart {
       places[i].textContent = text;
       places[i].nextSibling.textContent = interval ?? "";
     });
-    this.element.classList.toggle("pointing", this.group.at !== null);
     const now = performance.now();
     if (!(now - this.labelled < LABEL_MS)) {
       this.labelled = now;

@@ -40,7 +40,10 @@ export class ChartGroup {
   repaint() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
-      for (const chart of this.charts) if (chart.visible) chart.draw();
+      for (const chart of this.charts) {
+        chart.element.classList.toggle("pointing", this.at !== null); // out of sight too, which nothing paints
+        if (chart.visible) chart.draw();
+      }
     });
   }
 
