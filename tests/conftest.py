@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,9 @@ __all__ = ["browser", "page", "playwright", "pytest_collection_modifyitems", "si
 collect_ignore_glob = [] if find_spec("playwright") else ["web/browser/*"]
 
 DATA = Path(__file__).parent / "data"
+
+# Whoever runs the tests in the background may have told children to ignore Ctrl-C, which many tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A sanitized build is about 20 times slower; its make target sets a lower limit.
 PERFT_NODES = int(os.environ.get("KEISEI_TEST_NODES", "1000000000"))

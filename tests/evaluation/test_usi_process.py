@@ -263,15 +263,6 @@ def test_no_engine_is_held_up_by_another(launch: Launch) -> None:
     assert [process.closed for process in processes] == [False, False, True, True]
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Make SIGINT raise KeyboardInterrupt: a pytest started in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_exchange_leaves_no_engine_thinking(launch: Launch) -> None:
     processes = [launch("go=hang"), launch("go=hang")]
     timer = threading.Timer(SHORT, os.kill, (os.getpid(), signal.SIGINT))

@@ -301,7 +301,6 @@ def test_after_ctrl_c_the_same_command_can_be_given_again(tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
         # A shell may have set Ctrl-C to be ignored; a terminal does not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "pass 1 of 3, phases: 1,000,000 moves\n"

@@ -60,8 +60,6 @@ def learner(*arguments: str, cwd: Path, command: list[str] | None = None) -> Ite
             stderr=errors,
             text=True,
             start_new_session=True,
-            # The parent of the tests may have told its children to ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
             yield process

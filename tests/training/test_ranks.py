@@ -47,7 +47,6 @@ def started(name: str, command: list[str], cwd: Path, **more: str) -> Iterator[P
             text=True,
             start_new_session=True,
             env={**os.environ, **more},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
             yield process

@@ -182,7 +182,6 @@ def test_a_signal_leaves_a_run_that_goes_on_exactly(
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         wait_for("moves/s", process)
         process.send_signal(signum)

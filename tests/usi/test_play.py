@@ -274,7 +274,6 @@ def test_ctrl_c_saves_the_game_and_leaves_without_a_traceback(checkpoint: Path, 
         stderr=subprocess.PIPE,
         text=True,
         # The process that started the tests may have set its children to ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:
         assert process.stdin is not None

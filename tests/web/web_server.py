@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -144,8 +143,6 @@ def web(folder: Path, *arguments: str, port: int | None = None) -> Iterator[Web]
             stderr=errors,
             text=True,
             start_new_session=True,
-            # The parent of the tests may have told its children to ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
         assert process.stdout is not None

@@ -254,7 +254,9 @@ def test_the_crosshair_tells_all_curves_at_the_same_update(page: "Page", site: W
     results.locator("canvas").scroll_into_view_if_needed()
     page.wait_for_function("() => document.querySelectorAll('.chart.pointing').length > 3")
     page.set_viewport_size({"width": 390, "height": 300})
-    results.locator("canvas").evaluate("canvas => canvas.scrollIntoView({ block: 'start', behavior: 'instant' })")
+    results.locator("canvas").evaluate(
+        "canvas => canvas.scrollIntoView({ block: 'start', behavior: 'instant' })"
+    )
     assert canvas.bounding_box()["y"] < -300  # type: ignore[index]  # out of sight, so nothing paints it
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.keyboard.press("Escape")
