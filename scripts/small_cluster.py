@@ -52,6 +52,7 @@ class SmallCluster:
             **os.environ,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.token),
+            "RAY_TMPDIR": str(self.folder),  # Ray notes the newest cluster's address there
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # so that all of it stays on loopback
             # A frozen node and a lost head are noticed soon.
