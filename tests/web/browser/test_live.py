@@ -257,7 +257,9 @@ def test_the_crosshair_tells_all_curves_at_the_same_update(page: "Page", site: W
     results.locator("canvas").evaluate(
         "canvas => canvas.scrollIntoView({ block: 'start', behavior: 'instant' })"
     )
-    assert canvas.bounding_box()["y"] < -300  # type: ignore[index]  # out of sight, so nothing paints it
+    box = canvas.bounding_box()
+    assert box is not None
+    assert box["y"] < -300  # out of sight, so nothing paints it
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.keyboard.press("Escape")
     page.wait_for_function("() => !document.querySelector('.chart.pointing')")
