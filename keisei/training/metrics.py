@@ -108,7 +108,7 @@ _PARALLEL_TEXTS = {
     "nodes": "Nodes of a cluster that play, at the end of this update.",
     "node_workers": "Worker processes on those nodes.",
     "nodes_behind": "Nodes that do not have the newest weights yet.",
-    "broadcast_milliseconds": "Time from a publication of weights until the last node to get them told so.",
+    "broadcast_milliseconds": "Time from a publication of weights until the last node to get them had them.",
     "shares_taken_over": "Shares of dead or late workers that the learner computed, since the process began.",
 }
 

@@ -23,7 +23,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from keisei.training.cluster.access import AUTO
+from keisei.training.cluster.access import AUTO, INLINE, INLINE_BYTES
 from keisei.training.cluster.foreman import Foreman
 from keisei.training.cluster.messages import ClusterKind, frame, pack, unpack
 from keisei.training.parallel.parent_death import die_with_parent
@@ -42,7 +42,7 @@ _THREADS = _POLLS + 3  # of a foreman: polls, messages, weights
 class _Node:
     """A node and its foreman, if it has one. hire: how many foremen it has had.
 
-    newest: weights that are waiting for older ones to arrive. quiet_since: the last answer of the foreman.
+    newest: weights that are waiting for older ones to arrive. outbox: messages for its site.
     """
 
     number: int
@@ -53,8 +53,9 @@ class _Node:
     hire: int = 0
     failures: int = 0
     due_at: float = 0.0
-    newest: Any = None
+    newest: tuple[int, Any] | None = None
     is_sending: bool = False
+    outbox: list[bytes] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -64,18 +65,21 @@ class Bridge:
     def __init__(self, wire: Wire[ClusterKind], connect: dict[str, Any], start: bytes) -> None:
         self._wire, self._connect, self._start = wire, connect, start
         self._nodes: dict[str, _Node] = {}
-        self._weights: Any = None
+        self._weights: tuple[int, Any] | None = None  # version, and a message or a reference to it
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Pass messages on until the learner is gone."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
         loop.add_reader(self._wire.socket.fileno(), self._hear)
         self._in_background(self._watch_nodes())
         self._in_background(self._beat())
         self.tell(ClusterKind.CONNECTED, {"address": ray.get_runtime_context().gcs_address})
         await self._left.wait()
+        # A cluster without its head does not let go of a driver, nor of threads that wait for it.
+        threading.Timer(_LEAVE_SECONDS, os._exit, (1,)).start()
         for node in self._nodes.values():
             self._post(node, frame(ClusterKind.LEAVE, pack({})))
         await asyncio.sleep(0.1)
@@ -105,9 +109,14 @@ class Bridge:
         self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
             task.get_loop().call_exception_handler(
-                {"message": "the bridge failed", "exception": task.exception()}
+                {"message": "the bridge failed", "exception": task.exception(), "handle": task}
             )
-            self._left.set()  # the learner sees the end of this process, and starts another one
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End after an error in this process's own work: the learner sees that, and starts another one."""
+        loop.default_exception_handler(context)
+        if "handle" in context:  # not in an answer of Ray's that nobody waits for any more
+            self._left.set()
 
     # The learner
 
@@ -128,8 +137,10 @@ class Bridge:
                 if node is not None and node.hire == fields["hire"]:
                     self._post(node, bytes(data))
             elif kind is ClusterKind.WEIGHTS:
+                fields, _ = unpack(body)
                 message = np.frombuffer(frame(kind, body), np.uint8)
-                self._weights = ray.put(message)
+                one_call = message.nbytes < INLINE_BYTES // 2
+                self._weights = fields["version"], message if one_call else ray.put(message)
                 for node in self._nodes.values():
                     self._send_weights(node)
             elif kind is ClusterKind.RELEASE:
@@ -156,17 +167,28 @@ class Bridge:
         while True:
             # The list comes from the cluster's head, which may be gone: then nothing changes here.
             with contextlib.suppress(RayError, RuntimeError, OSError):
-                for found in await asyncio.to_thread(list_nodes):
+                all_nodes = await asyncio.to_thread(list_nodes)
+                gone = {found["NodeID"] for found in all_nodes if not found["Alive"]}
+                for found in all_nodes:
                     cores = int(found["Resources"].get("CPU", 0))
                     known = self._nodes.get(found["NodeID"])
                     if found["Alive"] and cores and known is None:
-                        number = len(self._nodes)
-                        known = _Node(number, found["NodeID"], found["NodeManagerHostname"], cores)
-                        self._nodes[known.ray_id] = known
+                        known = self._joined(found["NodeID"], found["NodeManagerHostname"], cores, gone)
                     free = known is not None and found["Alive"] and known.actor is None
                     if known is not None and free and time.monotonic() >= known.due_at:
                         await self._hire(known)
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _joined(self, ray_id: str, host: str, cores: int, gone: set[str]) -> _Node:
+        """Return a node that is new to Ray: with its former number if that machine was here before."""
+        nodes = self._nodes.values()
+        former = next((one for one in nodes if one.host == host and one.ray_id in gone), None)
+        if former is None or former.actor is not None:
+            self._nodes[ray_id] = _Node(len(self._nodes), ray_id, host, cores)
+        else:
+            del self._nodes[former.ray_id]
+            self._nodes[ray_id] = _Node(former.number, ray_id, host, cores, hire=former.hire)
+        return self._nodes[ray_id]
 
     async def _hire(self, node: _Node) -> None:
         node.hire += 1
@@ -185,9 +207,11 @@ class Bridge:
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=_THREADS,
+            runtime_env={"env_vars": INLINE},
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.ray_id, soft=False),
         )
-        node.actor = await asyncio.to_thread(kind.remote, message, about)
+        patience = self._connect["start_seconds"], self._connect["timeout"]
+        node.actor = await asyncio.to_thread(kind.remote, message, about, *patience)
         node.is_sending, node.newest = False, None
         told = {"node": node.number, "hire": node.hire, "host": node.host, "cores": node.cores}
         self.tell(ClusterKind.HIRED, told)
@@ -197,23 +221,24 @@ class Bridge:
 
     async def _listen(self, node: _Node, actor: Any) -> None:
         """Pass on what a node's site sends, until the foreman is gone or silent."""
-        limit = self._connect["start_seconds"]
+        limit, silent = self._connect["start_seconds"], "did not start within {:g} s: are its cores in use?"
         while True:
             try:
                 answer = await asyncio.wait_for(_result(actor.poll.remote(_POLL_SECONDS)), limit)
             except TimeoutError:
-                await self._lose(node, actor, "hung", f"gave no sign of life for {limit:g} s")
+                self._lose(node, actor, "hung", silent.format(limit))
                 return
             except RayError as error:
-                await self._lose(node, actor, "died", _cause(error))
+                self._lose(node, actor, "died", _cause(error))
                 return
-            node.failures = 0
-            limit = self._connect["timeout"]
+            limit, silent = self._connect["timeout"], "gave no sign of life for {:g} s"
             if len(answer):
+                node.failures = 0
                 self._wire.post_raw(answer.data)
                 self._send_rest_later()
 
-    async def _lose(self, node: _Node, actor: Any, reason: str, text: str) -> None:
+    def _lose(self, node: _Node, actor: Any, reason: str, text: str) -> None:
+        """Tell the learner that a foreman is gone, unless it knows, and have another one later."""
         if node.actor is not actor:
             return
         told = {"node": node.number, "hire": node.hire, "reason": reason, "text": text}
@@ -234,9 +259,25 @@ class Bridge:
     # Messages to a site
 
     def _post(self, node: _Node, data: bytes) -> None:
+        """Send a node's site a message, with what else comes for it now: a call costs a millisecond."""
+        if not node.outbox:
+            asyncio.get_running_loop().call_soon(self._send_outbox, node)
+        node.outbox.append(data)
+
+    def _send_outbox(self, node: _Node) -> None:
+        data, node.outbox = b"".join(node.outbox), []
         if node.actor is not None:
-            with contextlib.suppress(RayError):
-                node.actor.post.remote(data)
+            self._in_background(self._arrive(node, node.actor, node.actor.post, data))
+
+    async def _arrive(self, node: _Node, actor: Any, method: Any, data: Any) -> None:
+        """Have a foreman take something; it is lost if it does not: nobody would send that again."""
+        limit = self._connect["start_seconds"] + self._connect["timeout"]
+        try:
+            await asyncio.wait_for(_result(method.remote(data)), limit)
+        except TimeoutError:
+            self._lose(node, actor, "hung", f"took no message for {limit:g} s")
+        except RayError as error:
+            self._lose(node, actor, "died", _cause(error))
 
     def _send_weights(self, node: _Node) -> None:
         """Send a node the newest weights, at once or when older ones have arrived there."""
@@ -249,9 +290,11 @@ class Bridge:
     async def _push(self, node: _Node, actor: Any) -> None:
         node.is_sending = True
         while node.newest is not None and node.actor is actor:
-            reference, node.newest = node.newest, None
-            with contextlib.suppress(RayError):  # whoever listens to it notices too
-                await _result(actor.weights.remote([reference]))
+            (version, message), node.newest = node.newest, None
+            await self._arrive(node, actor, actor.weights, message)
+            if node.actor is actor:
+                arrived = {"node": node.number, "hire": node.hire, "version": version}
+                self.tell(ClusterKind.ARRIVED, arrived)
         if node.actor is actor:
             node.is_sending = False
 
@@ -318,8 +361,6 @@ def main(descriptor: int, dies_with_parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ray has replaced it
     bridge = Bridge(wire, connect, start)
     asyncio.run(_run(bridge, rest))
-    # A cluster without its head does not let go of a driver.
-    threading.Timer(_LEAVE_SECONDS, os._exit, (1,)).start()
     ray.shutdown()
     sys.stderr.flush()
     os._exit(0)

@@ -73,11 +73,26 @@ class BridgeProcess:
         """
         if self._process is not None or time.monotonic() < self._due_at:
             return False
-        mine, theirs = socket.socketpair()
+        try:
+            mine = self._begin()
+        except OSError as error:  # no memory, descriptors or room on the disk
+            self._end(f"no process can be started: {error}")
+            return False
+        self._wire = Wire(mine, ClusterKind)
+        self._silent_seconds, self._looked_at, self._connected = 0.0, time.monotonic(), False
+        self._wire.post(ClusterKind.CONNECT, pack({**connect, "address": self._address}))
+        self._wire.post(ClusterKind.START, start)
+        return True
+
+    def _begin(self) -> socket.socket:
+        """Start a process; return this end of the channel to it."""
         in_main_thread = threading.current_thread() is threading.main_thread()
         with ExitStack() as stack:
+            mine, theirs = socket.socketpair()
             stack.enter_context(theirs)
+            stack.callback(mine.close)
             log = stack.enter_context(self._open_log())
+            self._log.close()
             self._log = os.fdopen(os.dup(log.fileno()), "rb")
             command = [sys.executable, "-P", "-c", _CODE, str(theirs.fileno()), str(int(in_main_thread))]
             # The command is our own; nothing in it comes from elsewhere.
@@ -90,11 +105,7 @@ class BridgeProcess:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        self._wire = Wire(mine, ClusterKind)
-        self._silent_seconds, self._looked_at, self._connected = 0.0, time.monotonic(), False
-        self._wire.post(ClusterKind.CONNECT, pack({**connect, "address": self._address}))
-        self._wire.post(ClusterKind.START, start)
-        return True
+            return mine.dup()
 
     def post(self, kind: ClusterKind, body: bytes) -> None:
         """Send a message without waiting; nothing if there is no process."""

@@ -5,7 +5,7 @@ of its place, whoever played it: a second copy, and what comes from a node that 
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from keisei.core.self_play import SavedGames
 from keisei.training.cluster.access import check_access
 from keisei.training.cluster.bridge_process import BridgeProcess
 from keisei.training.cluster.machine_facts import Facts, described, machine_facts, warnings, why_not
-from keisei.training.cluster.messages import ClusterKind, frame, pack, unpack
+from keisei.training.cluster.messages import KEPT_GAMES, ClusterKind, frame, pack, unpack
 from keisei.training.cluster.pulling import Asked, Player, Task, assignments
 from keisei.training.parallel.communication import ChannelStatus, Failure, WorkerSegment, unpack_results
 from keisei.training.parallel.hands import Hire, Job
@@ -35,7 +35,9 @@ _REFUSED_SECONDS = 300.0  # until a node that could not be used is looked at aga
 class _Node:
     """A node of the cluster. hire: counts its foremen. player: what it was asked for, and how fast it is.
 
-    seen: what it has told, 0 at each hire. before: the same of earlier hires.
+    seen: what it has told, 0 at each hire. before: the same of earlier hires. kept: for each of its latest
+    segments the place and the number of the next one, for which its site has the games; None if the segment
+    was not used. arrived: the version of the newest weights there.
     """
 
     number: int
@@ -48,6 +50,8 @@ class _Node:
     player: Player = field(default_factory=Player)
     facts: Facts | None = None
     seen: dict[str, Any] = field(default_factory=dict)
+    kept: deque[tuple[int, int] | None] = field(default_factory=deque)
+    arrived: int = -1
     steps_before: int = 0
     games_before: int = 0
     seconds_before: Counter[str] = field(default_factory=Counter)
@@ -72,8 +76,9 @@ class ClusterHands:
         self._ours = machine_facts()
         self._nodes: dict[int, _Node] = {}
         self._paused = False
-        self._generation = 0
+        self._generation = self._commands = 0
         self._published_at = self._broadcast_seconds = 0.0
+        self._published_to: set[int] = set()  # nodes that are to get the newest weights, as soon as they can
         self._connected_at: float | None = None
         self._was_connected = self._anything_delivered = False
         self._failures: Counter[str] = Counter()
@@ -101,6 +106,7 @@ class ClusterHands:
     def weights_published(self) -> None:
         """Send the cluster the newest weights: once to the bridge, from there once to each node."""
         self._published_at = time.monotonic()
+        self._published_to = {node.number for node in self._ready()}
         self._send_weights()
 
     def grant(self) -> None:
@@ -221,7 +227,7 @@ class ClusterHands:
         newest = self._job.synchronizer.version
         return {
             "parallel/broadcast_milliseconds": 1000 * self._broadcast_seconds,
-            "parallel/nodes_behind": sum(node.seen["version"] < newest for node in self._ready()),
+            "parallel/nodes_behind": sum(node.arrived < newest for node in self._ready()),
             "parallel/nodes": sum(1 for _ in self._ready()),
             "parallel/node_workers": sum(node.player.workers for node in self._ready()),
         }
@@ -264,14 +270,12 @@ class ClusterHands:
         # With lag, a node may go on with weights that are a little older than the newest.
         version = max(0, self._job.synchronizer.version - max(0, self._lag - 1))
         node.player.asked[place, task.sequence] = Asked(moves, version, self._generation, time.monotonic())
-        fields = {
-            "place": place,
-            "sequence": task.sequence,
-            "version": version,
-            "steps": steps,
-            "state": games.state,
-        }
-        self._post(node, ClusterKind.PLAY, pack(fields, games.games))
+        fields = {"place": place, "sequence": task.sequence, "version": version, "steps": steps}
+        if (place, task.sequence) in node.kept:
+            message = pack(fields)
+        else:
+            message = pack({**fields, "state": games.state}, games.games)
+        self._post(node, ClusterKind.PLAY, message)
 
     def _post(self, node: _Node, kind: ClusterKind, body: bytes) -> None:
         head = {"node": node.number, "hire": node.hire}
@@ -279,8 +283,9 @@ class ClusterHands:
 
     def _command(self, kind: ClusterKind) -> None:
         self._paused = kind is ClusterKind.PAUSE
+        self._commands += 1
         for node in self._hired():
-            self._post(node, kind, pack({}))
+            self._post(node, kind, pack({"number": self._commands}))
 
     def _send_weights(self) -> None:
         synchronizer = self._job.synchronizer
@@ -315,6 +320,11 @@ class ClusterHands:
             self._receive(node, fields, data)
         elif kind is ClusterKind.STATUS:
             self._note(node, fields["status"])
+        elif kind is ClusterKind.ARRIVED:
+            node.arrived = fields["version"]
+            if node.number in self._published_to and node.arrived == self._job.synchronizer.version:
+                self._published_to.remove(node.number)
+                self._broadcast_seconds = time.monotonic() - self._published_at  # the last one's stays
         elif kind is ClusterKind.NOTE:
             if "text" in fields:
                 self._job.notice(f"{node.name}: {fields['text']}")
@@ -338,7 +348,8 @@ class ClusterHands:
         node.hire, node.hired = fields["hire"], True
         node.host, node.cores = fields["host"], fields["cores"]
         node.state = "restarting" if node.failed else "starting"
-        node.player, node.seen = Player(), {}
+        node.player, node.seen, node.arrived = Player(), {}, -1
+        node.kept = deque(maxlen=KEPT_GAMES // 2 * node.cores)
         self._places.ledger.begin(number)
 
     def _is_ready(self, node: _Node, facts: Facts) -> None:
@@ -359,20 +370,17 @@ class ClusterHands:
             self._job.notice(f"{node.name}: {line}")
         node.failed = False
         if self._paused:
-            self._post(node, ClusterKind.PAUSE, pack({}))
+            self._post(node, ClusterKind.PAUSE, pack({"number": self._commands}))
 
     def _note(self, node: _Node, status: dict[str, Any]) -> None:
         """Take in what a node tells of itself; messages may arrive in another order than they were sent."""
-        if status["generated"] < node.seen.get("generated", 0):
+        if status["number"] <= node.seen.get("number", 0):
             return
         ledger, before = self._places.ledger, node.seen.get("discarded", {})
         ledger.shown(node.number, status["generated"])
         for reason, count in status["discarded"].items():
             if count > before.get(reason, 0):
                 ledger.dropped(node.number, count - before.get(reason, 0), reason)
-        newest = self._job.synchronizer.version
-        if status["version"] == newest > node.seen.get("version", -1):
-            self._broadcast_seconds = time.monotonic() - self._published_at  # the last node to have them
         node.seen = status
         node.player.workers = status["running"]
 
@@ -388,12 +396,14 @@ class ClusterHands:
         if len(data) != of_results + of_games + shape.nbytes:
             raise DamagedError(f"{len(data)} bytes do not match {shape}")
         node.player.delivered(place, sequence, time.monotonic())
+        node.kept.append(None)  # its site counts this one too
         if asked.generation != self._generation or self._places.sequence(place) != sequence:
             late = asked.generation == self._generation
             self._places.refuse(node.number, shape.moves, "twice" if late else "reset")
             return
         self._anything_delivered = True
         self._last_played[place] = node.number
+        node.kept[-1] = place, sequence + 1
         begin = of_results + of_games
         one = WorkerSegment(
             Segment.over(bytearray(data[begin:]), shape),

@@ -10,58 +10,70 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from typing import Any
 
 import numpy as np
 
 from keisei.training.cluster.messages import ClusterKind, frame, pack
-from keisei.training.parallel.wire import Wire
+from keisei.training.parallel.wire import DamagedError, Wire
 
 _CODE = "import sys; from keisei.training.cluster.site import main; main(*map(int, sys.argv[1:]))"
+_SHOWN_SECONDS = 0.2  # between two signs for the site that it is listened to
+_LOOK_SECONDS = 0.5  # of silence that one look at the site adds: a foreman that was stopped must not blame it
+_LAST_BYTES = 2000
 _POLLED = frame(ClusterKind.POLLED, pack({}))
 
 
 class Foreman:
-    """One node's foreman. start: the message that tells the site what to play. about: for whoever asks."""
+    """One node's foreman. start: the message that tells the site what to play. about: for whoever asks.
 
-    def __init__(self, start: bytes, about: dict[str, Any]) -> None:
-        self._about = about
+    start_seconds: for the site's first message. patience: seconds without a further one until it is killed.
+    """
+
+    def __init__(self, start: bytes, about: dict[str, Any], start_seconds: float, patience: float) -> None:
+        self._about, self._start_seconds, self._patience = about, start_seconds, patience
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 # as long as this actor is there
         mine, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
             command = [sys.executable, "-P", "-c", _CODE, str(descriptor), str(os.getpid())]
             # The command is our own; nothing in it comes from elsewhere.
-            self._site = subprocess.Popen(command, pass_fds=[descriptor], start_new_session=True)  # nosec B603
+            self._site = subprocess.Popen(  # nosec B603
+                command, stderr=self._errors, pass_fds=[descriptor], start_new_session=True
+            )
         self._wire = Wire(mine, ClusterKind)
         self._sending, self._arrived = threading.Lock(), threading.Condition()
         self._inbox: list[bytes] = []
-        self._ended = False
+        self._ended, self._why_killed = False, ""
+        self._shown_at = 0.0
         threading.Thread(target=self._receive, daemon=True).start()
         self.post(start)
 
-    def post(self, data: bytes) -> None:
+    def post(self, data: bytes | memoryview) -> None:
         """Pass whole messages on to the site."""
         with self._sending, contextlib.suppress(ConnectionError):
             self._wire.socket.sendall(data)
 
-    def weights(self, references: list[Any]) -> None:
-        """Fetch a message with weights, once for this node, and pass it on."""
-        import ray  # only here: learner and sites do without
-
-        self.post(ray.get(references[0]).tobytes())
+    def weights(self, message: Any) -> None:
+        """Pass a message with weights on, an array that Ray has fetched once for this node."""
+        self.post(message.data)
 
     def poll(self, seconds: float) -> Any:
         """Return what the site has sent, waiting up to so many seconds for it.
 
         Bytes as an array, which Ray maps instead of copying. The site's end is an EOFError.
         """
-        self.post(_POLLED)
+        if time.monotonic() - self._shown_at > _SHOWN_SECONDS:
+            self._shown_at = time.monotonic()
+            self.post(_POLLED)
         with self._arrived:
             self._arrived.wait_for(lambda: self._inbox or self._ended, seconds)
             data, self._inbox = b"".join(self._inbox), []
             if self._ended and not data:
-                raise EOFError(f"the site ended with exit code {self._site.wait()}")
+                raise EOFError(self._how_it_ended())
         return np.frombuffer(data, np.uint8)
 
     def about(self) -> dict[str, Any]:
@@ -69,16 +81,36 @@ class Foreman:
         return self._about
 
     def _receive(self) -> None:
-        """Take in whole messages: two polls may be answered at the same time, in any order."""
+        """Take in whole messages, as two polls may be answered at once; kill a site that is silent."""
+        limit, silent_seconds = self._start_seconds, 0.0
         while True:
-            select.select([self._wire.socket], [], [])
+            if not select.select([self._wire.socket], [], [], _LOOK_SECONDS)[0]:
+                silent_seconds += _LOOK_SECONDS
+                if silent_seconds > limit:
+                    self._why_killed = f"the site gave no sign of life for {limit:g} s"
+                    self._site.kill()
+                continue
             try:
                 found = [frame(kind, body) for kind, body in self._wire.receive()]
-            except EOFError:
+                limit, silent_seconds = self._patience, 0.0
+            except (EOFError, DamagedError) as error:
                 found = []
                 self._ended = True
+                if isinstance(error, DamagedError):
+                    self._why_killed = f"the site sent damaged data ({error})"
+                    self._site.kill()
             with self._arrived:
                 self._inbox += found
                 self._arrived.notify_all()
             if self._ended:
                 return
+
+    def _how_it_ended(self) -> str:
+        """Return why the site is gone, with the last line that it has written."""
+        code = self._site.wait()
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - _LAST_BYTES))
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        ended = self._why_killed or f"the site ended with exit code {code}"
+        return f"{ended}: {last}" if last else ended

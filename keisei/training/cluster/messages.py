@@ -17,6 +17,10 @@ from keisei.training.parallel.wire import DamagedError
 _LENGTH = struct.Struct("<II")  # of the fields, and the checksum of everything else
 _FRAME = struct.Struct("<IB")  # as in keisei.training.parallel.wire
 
+# A site keeps the games after its last segments, so many for each worker. The learner sends games that are
+# among the last half of these only as the number of their segment.
+KEPT_GAMES = 8
+
 
 class ClusterKind(IntEnum):
     """The kind of a message."""
@@ -33,6 +37,7 @@ class ClusterKind(IntEnum):
     HIRED = 12  # a foreman is being started on a node
     LOST = 13  # a foreman is gone
     SIGN_OF_LIFE = 14  # of the bridge
+    ARRIVED = 15  # weights of this version, on a node
     # to a site
     START = 20
     PLAY = 21

@@ -5,6 +5,7 @@ as there. Tasks and weights come in, segments go out. It ends when nobody reads 
 """
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ from keisei.core.numerics import Numerics
 from keisei.core.segment import SegmentShape
 from keisei.core.self_play import SavedGames
 from keisei.training.cluster.machine_facts import machine_facts
-from keisei.training.cluster.messages import ClusterKind, pack, unpack
+from keisei.training.cluster.messages import KEPT_GAMES, ClusterKind, pack, unpack
 from keisei.training.parallel.communication import WorkerSegment, pack_results
 from keisei.training.parallel.hands import Job
 from keisei.training.parallel.local_hands import LocalHands
@@ -36,19 +37,24 @@ from keisei.training.parallel.worker_setup import begin_games
 _STATUS_SECONDS = 0.25
 _LONGEST_LOOK = 1.0  # seconds of silence that one look may add
 _CHUNK_SECONDS = 0.002  # between two looks at messages that could not be sent at once
+_SEND_SECONDS = 0.02  # to wait at once for the socket to take a segment
 
 Messages = list[tuple[ClusterKind, bytes]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """A segment to play: of this place and number, with weights of `version` or newer."""
+    """A segment to play: of this place and number, with weights of `version` or newer.
+
+    goes_on: the segment before was played at this site, so the worker that did it has the games.
+    """
 
     place: int
     sequence: int
     version: int
     steps: int
     games: SavedGames
+    goes_on: bool
 
 
 class _LeaveError(Exception):
@@ -86,7 +92,9 @@ class Site:
         self._tasks: deque[_Task] = deque()
         self._playing: dict[int, _Task] = {}  # by worker
         self._has: dict[int, tuple[int, int]] = {}  # place and number of the next segment, by worker
+        self._kept: dict[tuple[int, int], SavedGames] = {}  # by place and number of the next segment
         self._told_at = 0.0
+        self._commanded = self._told = 0  # the newest command, and how many statuses were sent
 
     def run(self, messages: Messages) -> None:
         """Play until the learner is gone; WorkerError if the workers cannot. messages: the first ones."""
@@ -131,23 +139,21 @@ class Site:
             if kind is ClusterKind.WEIGHTS:
                 if fields["version"] > self._synchronizer.version:
                     self._synchronizer.publish_packed(data, fields["version"])
-                    self._told_at = 0.0  # the learner measures how long that took
             elif kind is ClusterKind.PLAY:
-                self._tasks.append(
-                    _Task(
-                        fields["place"],
-                        fields["sequence"],
-                        fields["version"],
-                        fields["steps"],
-                        SavedGames(bytes(data), fields["state"]),
-                    )
-                )
-            elif kind is ClusterKind.PAUSE:
-                self._hands.pause()
-            elif kind is ClusterKind.RESUME:
-                self._hands.resume()
+                self._tasks.append(self._task(fields, data))
+            elif kind in (ClusterKind.PAUSE, ClusterKind.RESUME):
+                if fields["number"] > self._commanded:  # messages may overtake each other
+                    self._commanded = fields["number"]
+                    (self._hands.pause if kind is ClusterKind.PAUSE else self._hands.resume)()
             elif kind is ClusterKind.LEAVE:
                 raise _LeaveError
+
+    def _task(self, fields: dict[str, Any], data: memoryview) -> _Task:
+        """Return what is asked for: with the games sent, or those after the segment played here before."""
+        place, sequence = fields["place"], fields["sequence"]
+        goes_on = "state" not in fields
+        games = self._kept[place, sequence] if goes_on else SavedGames(bytes(data), fields["state"])
+        return _Task(place, sequence, fields["version"], fields["steps"], games, goes_on)
 
     def _hand_in(self) -> None:
         """Send what workers have delivered; take back what one that was given up had."""
@@ -172,10 +178,12 @@ class Site:
                 return
             self._tasks.popleft()
             place = task.place, task.sequence
-            worker = next((one for one in free if self._has.get(one) == place), free[0])
+            having = [one for one in free if task.goes_on and self._has.get(one) == place]
+            worker = (having or free)[0]
             free.remove(worker)
             self._playing[worker] = task
-            if self._has.pop(worker, None) != place:
+            self._has.pop(worker, None)
+            if not having:
                 self._places.switch(worker, task.games)
                 self._hands.send_games(worker)
             self._places.owe(worker, task.steps)
@@ -194,14 +202,24 @@ class Site:
             "state": one.saved.state,
             "status": self._status(),
         }
+        self._kept[task.place, task.sequence + 1] = one.saved
+        while len(self._kept) > KEPT_GAMES * len(self._places):
+            del self._kept[next(iter(self._kept))]
         self._send(ClusterKind.SEGMENT, fields, results, one.saved.games, *arrays)
+        # At once, though a socket takes less than a segment: the foreman reads all the time. If not, later.
+        until = time.monotonic() + _SEND_SECONDS
+        while self._wire.unsent and (left := until - time.monotonic()) > 0:
+            select.select([], [self._wire.socket], [], left)
+            self._wire.flush()
 
     def _status(self) -> dict[str, Any]:
         """Return the account and how the workers are, as plain values."""
         account = self._places.account(self._hands.asked_for())
         workers = self._hands.statuses()
         seconds = self._hands.seconds()
+        self._told += 1
         return {
+            "number": self._told,
             "generated": account.generated,
             "discarded": {reason: count for reason, count in account.discarded.items() if count},
             "running": len(self._hands.running),

@@ -68,6 +68,13 @@ def test_an_address_where_nobody_answers_is_one_line() -> None:
             make_collector(config, Trainer(config).agent)
 
 
+@pytest.mark.parametrize("host", ["10.0.0..1", "a" * 64])
+def test_a_name_that_no_machine_can_have_is_one_line(host: str) -> None:
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {host}:6379: .*label") as info:
+        check_access(f"{host}:6379", insecure=True)
+    assert len(info.value.lines) == 1
+
+
 def test_ray_tells_its_makers_nothing_and_needs_a_token() -> None:
     environment = ray_environment("10.0.0.1:6379", insecure=False)
     assert (environment["RAY_USAGE_STATS_ENABLED"], environment["RAY_AUTH_MODE"]) == ("0", "token")

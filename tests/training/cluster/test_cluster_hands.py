@@ -3,6 +3,7 @@
 The bridge is played by the test: it keeps what is posted, and hands in what nodes would have sent.
 """
 
+import itertools
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from keisei.core.segment import Segment
 from keisei.core.self_play import SelfPlay, segment_shape
 from keisei.training.cluster.cluster_hands import ClusterHands
 from keisei.training.cluster.machine_facts import machine_facts
-from keisei.training.cluster.messages import ClusterKind, pack, unpack
+from keisei.training.cluster.messages import KEPT_GAMES, ClusterKind, pack, unpack
 from keisei.training.parallel.communication import WorkerSegment
 from keisei.training.parallel.hands import Job
 from keisei.training.parallel.model_sync import ModelSynchronizer
@@ -32,6 +33,7 @@ class PlayedBridge:
         self.is_running, self.gone = True, ""
         self.inbox: list[tuple[ClusterKind, bytes]] = []
         self.asked: list[tuple[int, int, int]] = []  # node, place, sequence
+        self.with_games: list[bool] = []  # whether the games were sent with what was asked
         self.released: list[int] = []
 
     def post(self, kind: ClusterKind, body: bytes) -> None:
@@ -40,6 +42,7 @@ class PlayedBridge:
             if message[4] == ClusterKind.PLAY:
                 fields, _ = unpack(message[5:])
                 self.asked.append((head["node"], fields["place"], fields["sequence"]))
+                self.with_games.append("state" in fields)
 
     def receive(self, timeout: float) -> list[tuple[ClusterKind, bytes]]:  # noqa: ARG002
         messages, self.inbox = self.inbox, []
@@ -63,15 +66,16 @@ class Bench:
         self.config = small_config(2)
         self.places = Places(begun(self.config))
         self.notices: list[str] = []
+        self.numbers = itertools.count(1)
         self.bridge = PlayedBridge()
-        synchronizer = ModelSynchronizer({})
-        synchronizer.publish({}, 0)
+        self.synchronizer = ModelSynchronizer({})
+        self.synchronizer.publish({}, 0)
         self.shape = segment_shape(self.config, STEPS, GAMES)
         job = Job(
             self.config,
             Numerics(),
             self.places,
-            synchronizer,
+            self.synchronizer,
             ParallelStatistics(2),
             self.shape,
             Supervision(),
@@ -93,11 +97,13 @@ class Bench:
         self.tell(ClusterKind.READY, node=node, hire=hire, facts={**machine_facts(), **facts})
         self.tell(ClusterKind.STATUS, node=node, hire=hire, status=self.status(0))
 
-    def status(self, generated: int) -> dict[str, Any]:
-        return {"generated": generated, "discarded": {}, "running": 1, "version": 0, "games": 0}
+    def status(self, generated: int, **changes: Any) -> dict[str, Any]:
+        known = {"generated": generated, "discarded": {}, "running": 1, "version": 0, "games": 0}
+        return {"number": next(self.numbers), **known, **changes}
 
     def order(self, steps: int = STEPS) -> list[tuple[int, int, int]]:
         self.bridge.asked.clear()
+        self.bridge.with_games.clear()
         self.places.order(2, steps, range(2))
         self.hands.grant()
         return self.bridge.asked
@@ -119,6 +125,10 @@ class Bench:
             state=saved.state,
             status=self.status(generated),
         )
+
+    def take(self) -> None:
+        with self.places.collection():
+            self.places.take(2 * MOVES, 0)
 
     def account(self) -> Any:
         return self.places.account(self.hands.asked_for())
@@ -148,6 +158,16 @@ def test_what_a_lost_node_had_goes_to_another_and_its_moves_are_accounted_for() 
     assert bench.places.waiting == 2
 
 
+def test_a_status_that_was_overtaken_is_not_counted_again() -> None:
+    bench = Bench()
+    bench.order()
+    older = bench.status(8)
+    bench.tell(ClusterKind.STATUS, node=0, hire=1, status=bench.status(8, discarded={"hung": 8}))
+    bench.tell(ClusterKind.STATUS, node=0, hire=1, status=older)
+    bench.tell(ClusterKind.STATUS, node=0, hire=1, status=bench.status(8, discarded={"hung": 8}))
+    assert bench.account().discarded["hung"] == 8
+
+
 def test_a_second_copy_does_not_count() -> None:
     bench = Bench()
     bench.order()
@@ -159,6 +179,92 @@ def test_a_second_copy_does_not_count() -> None:
         assert taken == [own]
     account = bench.account()
     assert (account.trained, account.discarded["twice"], bench.places.waiting) == (MOVES, MOVES, 0)
+
+
+def test_games_that_a_node_still_has_are_not_sent_again() -> None:
+    bench = Bench()
+    bench.order()
+    assert bench.bridge.with_games == [True, True]
+    bench.deliver(0, 0, 0)
+    bench.deliver(1, 1, 0)
+    bench.take()
+    assert bench.order() == [(0, 0, 1), (1, 1, 1)]
+    assert bench.bridge.with_games == [False, False]
+    bench.deliver(1, 1, 1, 2 * MOVES)
+    bench.tell(ClusterKind.LOST, node=0, hire=1, reason="died", text="killed")
+    bench.bridge.asked.clear()
+    bench.bridge.with_games.clear()
+    bench.hands.grant()
+    assert bench.bridge.asked == [(1, 0, 1)]  # node 1 has never played these games
+    assert bench.bridge.with_games == [True]
+
+
+def test_games_after_a_segment_that_was_not_used_are_sent() -> None:
+    bench = Bench()
+    bench.order()
+    with bench.places.collection():  # the learner plays place 0 itself, perhaps with other weights
+        memory = Segment.over(bytearray(bench.shape.nbytes), bench.shape)
+        bench.places.add_own(WorkerSegment(memory, [], bench.places.games_of(0), 0, -1, 0, version=0))
+        bench.deliver(0, 0, 0)
+    bench.deliver(1, 1, 0)
+    bench.take()
+    assert sorted(zip(bench.order(), bench.bridge.with_games, strict=True)) == [
+        ((0, 0, 1), True),
+        ((1, 1, 1), False),
+    ]
+
+
+def test_a_node_started_again_has_no_games() -> None:
+    bench = Bench()
+    bench.order()
+    for node in (0, 1):
+        bench.deliver(node, node, 0)
+    bench.take()
+    bench.join(0, hire=2)
+    assert sorted(zip(bench.order(), bench.bridge.with_games, strict=True)) == [
+        ((0, 0, 1), True),
+        ((1, 1, 1), False),
+    ]
+
+
+def test_segments_that_are_not_used_count_for_what_a_site_keeps() -> None:
+    bench = Bench()
+    bench.order()
+    bench.deliver(0, 0, 0)
+    for number in range(KEPT_GAMES):  # node 0 plays what node 1 has, and is always second
+        sequence = bench.places.sequence(1)
+        node = bench.hands._nodes[0]
+        node.player.asked[1, sequence] = bench.hands._nodes[1].player.asked[1, sequence]
+        bench.deliver(1, 1, sequence, (number + 1) * MOVES)
+        bench.deliver(0, 1, sequence, (number + 2) * MOVES)
+        bench.take()
+        bench.places.owe(1, STEPS)
+        bench.hands.grant()
+    assert bench.places.sequence(0) == 1
+    bench.bridge.asked.clear()
+    bench.bridge.with_games.clear()
+    bench.places.owe(0, STEPS)
+    bench.hands.grant()
+    assert list(zip(bench.bridge.asked, bench.bridge.with_games, strict=True)) == [((0, 0, 1), True)]
+
+
+def test_a_broadcast_has_ended_when_the_last_node_has_the_weights() -> None:
+    bench = Bench()
+    bench.tell(ClusterKind.ARRIVED, node=0, hire=1, version=0)
+    assert bench.hands.metrics()["parallel/nodes_behind"] == 1
+    bench.tell(ClusterKind.ARRIVED, node=1, hire=1, version=0)
+    assert bench.hands.metrics()["parallel/nodes_behind"] == 0
+    before = bench.hands.metrics()["parallel/broadcast_milliseconds"]
+    bench.hands.weights_published()
+    bench.synchronizer.publish({}, 1)
+    bench.tell(ClusterKind.ARRIVED, node=0, hire=1, version=1)
+    assert bench.hands.metrics()["parallel/nodes_behind"] == 1
+    assert 0 < bench.hands.metrics()["parallel/broadcast_milliseconds"] != before
+    bench.tell(ClusterKind.ARRIVED, node=1, hire=1, version=1)
+    at_all = bench.hands.metrics()["parallel/broadcast_milliseconds"]
+    bench.join(2)
+    bench.tell(ClusterKind.ARRIVED, node=2, hire=1, version=1)  # it came later
+    assert bench.hands.metrics()["parallel/broadcast_milliseconds"] == at_all
 
 
 def test_segments_of_games_that_were_exchanged_do_not_count() -> None:

@@ -82,15 +82,28 @@ def test_a_frozen_foreman_is_not_waited_for(cluster: SmallCluster, learner: Lear
     assert learner.epoch_is_right()
 
 
+def test_frozen_sites_are_not_waited_for(cluster: SmallCluster, learner: Learner) -> None:
+    assert learner.epoch_is_right()
+    victims = cluster.sites()
+    for site in victims:
+        os.kill(site, signal.SIGSTOP)
+    assert learner.epoch_is_right()  # by nobody else, until their foremen have noticed
+    assert learner.told("died", "the site gave no sign of life for 6 s")
+    wait_until(lambda: not any(is_alive(site) for site in victims))
+    look_until(learner, lambda: learner.told("is back"))
+    assert learner.epoch_is_right()
+
+
 def test_nodes_go_and_others_come(cluster: SmallCluster, learner: Learner) -> None:
     victim = cluster.raylets()[-1]
     assert right_while(learner, lambda: cluster.remove(victim))
     look_until(learner, lambda: learner.told("died", "played elsewhere"))
     assert learner.epoch_is_right()
     cluster.add()
-    look_until(learner, lambda: learner.told("node 2"))
+    look_until(learner, lambda: learner.told("is back"))
     look_until(learner, lambda: nodes(learner) == 2)
     assert learner.epoch_is_right()
+    assert len(learner.workers) == 2  # a machine that comes again has its number again
 
 
 def test_the_learner_plays_itself_while_another_bridge_is_started(learner: Learner) -> None:
