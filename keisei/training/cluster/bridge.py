@@ -163,12 +163,17 @@ class Bridge:
     # Nodes
 
     async def _watch_nodes(self) -> None:
-        """Keep a foreman on every node that is alive and has cores."""
+        """Keep a foreman on every node that is alive and has cores, as long as this driver's own is there."""
+        here = ray.get_runtime_context().get_node_id()
         while True:
             # The list comes from the cluster's head, which may be gone: then nothing changes here.
             with contextlib.suppress(RayError, RuntimeError, OSError):
                 all_nodes = await asyncio.to_thread(list_nodes)
                 gone = {found["NodeID"] for found in all_nodes if not found["Alive"]}
+                if here in gone:  # Ray has ended all foremen, and starts no others for this driver
+                    self.tell(ClusterKind.REFUSED, {"text": "the raylet of this machine has ended"})
+                    self._left.set()
+                    return
                 for found in all_nodes:
                     cores = int(found["Resources"].get("CPU", 0))
                     known = self._nodes.get(found["NodeID"])

@@ -53,7 +53,7 @@ def test_the_head_of_the_cluster_is_killed(cluster: SmallCluster, learner: Learn
 def test_the_raylet_of_the_learners_machine_is_killed(cluster: SmallCluster, learner: Learner) -> None:
     assert learner.epoch_is_right()
     assert right_while(learner, lambda: kill(cluster.head_raylet(), signal.SIGKILL))
-    look_until(learner, lambda: learner.told("the connection to the cluster is lost"))
+    look_until(learner, lambda: learner.told("the connection to the cluster is lost", "raylet of this"))
     assert learner.epoch_is_right()
     look_until(learner, lambda: nodes(learner) == 2)  # by another raylet of this machine
     assert learner.epoch_is_right()
