@@ -2,17 +2,23 @@
 
 The same collection by local workers and by one node of a cluster on this machine, by turns, so that other
 load hits both. Printed are medians of the ratios: speed, time of a turn, CPU time of all processes.
+
+With --slow 0.4: a node with one worker, alone and beside another one whose worker is stopped for 60 % of the
+time, by turns. Printed is the median of the ratios of their speed together to the sum of what they can do.
 """
 
 import argparse
 import os
+import signal
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from small_cluster import SmallCluster, descendants
+from small_cluster import SmallCluster, descendants, kill, wait_until
 
 from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
@@ -23,6 +29,8 @@ from keisei.training.machine_limits import PROCESSES_PER_CORE
 from keisei.training.parallel.parallel_manager import ParallelManager
 
 GAMES = 32  # per worker
+_PLACES = 8  # of a slow node and a fast one: four for each worker
+_PERIOD = 0.02  # seconds between two stops of a slow worker
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -70,6 +78,75 @@ class Side:
         wall = time.perf_counter() - began
         return wall, time.process_time() + cpu_seconds(self.others) - cpu
 
+    def wait_for_nodes(self, nodes: int) -> None:
+        """Collect until so many nodes play."""
+
+        def all_there() -> bool:
+            self.turn()
+            return self.manager.metrics()["parallel/nodes"] == nodes
+
+        wait_until(all_there)
+
+
+@contextmanager
+def slowed(pid: int, share: float) -> Iterator[None]:
+    """Let a process run for only this share of the time."""
+    ended = threading.Event()
+
+    def stop_and_go() -> None:
+        while not ended.wait(_PERIOD * share):
+            kill(pid, signal.SIGSTOP)
+            time.sleep(_PERIOD * (1 - share))
+            kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=stop_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def beside_a_slow_node(cluster: SmallCluster, given: argparse.Namespace) -> str:
+    """Measure how much of what a slow node and a fast one can do together they do."""
+    cluster.add()
+    side = Side(config_of(_PLACES, given.moves, given.algorithm, cluster.address), far=True)
+    fast = set(cluster.workers())
+    ratios = []
+    for number in range(given.rounds):
+        alone = sum(side.turn()[0] for _ in range(given.turns))
+        raylet = cluster.add()
+        side.wait_for_nodes(2)
+        (slow,) = (pid for pid in cluster.workers() if pid not in fast)
+        with slowed(slow, given.slow):
+            side.turn()  # in which it turns out how slow it is
+            used = cpu_seconds([slow])
+            both = sum(side.turn()[0] for _ in range(given.turns))
+        share = (cpu_seconds([slow]) - used) / both
+        ratios.append(alone / both / (1 + given.slow))
+        times = f"alone {alone:.3f} s, both {both:.3f} s"
+        sys.stderr.write(f"round {number + 1}: {times}, of which the slow worker ran {share:.2f}\n")
+        cluster.remove(raylet)
+        side.wait_for_nodes(1)
+    side.manager.shutdown()
+    return (
+        f"a node at {given.slow:g} of its speed beside another, {_PLACES} places, segments of "
+        f"{GAMES * given.moves:,} moves: {statistics.median(ratios):.2f} of the summed speed "
+        f"({min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} pairs)"
+    )
+
+
+def _share(text: str) -> float:
+    """Return a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"given {text}, expected a number between 0 and 1")
+    return value
+
 
 def _positive(text: str) -> int:
     """Return a number of a thousand at most."""
@@ -90,14 +167,18 @@ def main() -> None:
     parser.add_argument("--workers", type=_positive, default=2, help="local workers, and cores of the node")
     parser.add_argument("--moves", type=_positive, default=64, help="of each of 32 games in a segment")
     parser.add_argument("--algorithm", choices=("ppo", "search"), default="ppo", help="how moves are chosen")
+    parser.add_argument("--slow", type=_share, metavar="SHARE", help="measure a slow node beside another")
     given = parser.parse_args()
     if given.workers > PROCESSES_PER_CORE * cores():
         most = PROCESSES_PER_CORE * cores()
         parser.error(f"--workers is {given.workers}, expected at most {most} on this machine")
     keep_freed_memory()
     with SmallCluster(nodes=0) as cluster:
-        cluster.add(given.workers)
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(cluster.token)
+        if given.slow is not None:
+            print(beside_a_slow_node(cluster, given))
+            return
+        cluster.add(given.workers)
         here = Side(config_of(given.workers, given.moves, given.algorithm, None), far=False)
         far = Side(config_of(given.workers, given.moves, given.algorithm, cluster.address), far=True)
         # All of Ray's processes too, and each process once.
