@@ -70,13 +70,15 @@ def percent(share: float) -> str:
 
 
 def elo(rating: float, low: float, high: float) -> str:
-    """Return a rating and its interval, such as "Elo 812 (750 to 874)"."""
-    return f"Elo {_elo(rating)} ({_elo(low)} to {_elo(high)})"
+    """Return a rating and its interval, such as "Elo 812 (750 to 874)".
 
-
-def _elo(value: float) -> str:
-    """Return a rating, which is unbounded if all games were won, or all lost."""
-    return str(round(value)) if math.isfinite(value) else "unlimited"
+    An infinite one, of a player that won or lost all its games, is "Elo above 750" or "Elo below 874".
+    """
+    if math.isfinite(rating):
+        return f"Elo {round(rating)} ({round(low)} to {round(high)})"
+    if math.isnan(rating):
+        return "Elo unknown"
+    return f"Elo above {round(low)}" if rating > 0 else f"Elo below {round(high)}"
 
 
 def sparkline(values: Sequence[float], width: int, rows: int = 1) -> list[str]:

@@ -173,7 +173,7 @@ def test_a_rating_without_bounds_is_a_gap() -> None:
     told = Progress(FACTS, lambda: 0.0)
     lost = {f"evaluation/rating{end}": -math.inf for end in ("", "_low")} | {"evaluation/rating_high": 9.0}
     told.update(STEPS, {"evaluation/random_score": 0.0, **lost})
-    assert strength_lines(shown(told, 80, 24))[:2] == ["Elo unlimited (unlimited to 9)", ""]
+    assert strength_lines(shown(told, 80, 24))[:2] == ["Elo below 9", ""]
 
 
 @pytest.mark.parametrize("width", [80, 100, 130])

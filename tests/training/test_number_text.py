@@ -8,6 +8,7 @@ from keisei.training.number_text import (
     bar,
     data_size,
     duration,
+    elo,
     number,
     percent,
     quantity,
@@ -41,6 +42,13 @@ def test_durations(seconds: float, text: str) -> None:
 def test_numbers_are_short(value: float, text: str) -> None:
     assert number(value) == text
     assert len(text) <= 8
+
+
+def test_ratings_have_an_interval_or_the_one_bound_that_is_known() -> None:
+    assert elo(812.4, 750, 874) == "Elo 812 (750 to 874)"
+    assert elo(math.inf, 750, math.inf) == "Elo above 750"
+    assert elo(-math.inf, -math.inf, 9.2) == "Elo below 9"
+    assert elo(math.nan, -math.inf, math.inf) == "Elo unknown"
 
 
 def test_shares_and_quantities() -> None:
