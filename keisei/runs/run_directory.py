@@ -19,6 +19,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -50,9 +51,11 @@ class RunDirectoryError(UserError):
 class RunDirectory:
     """The directory of a run, locked for this process; a context manager."""
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: int, made_for_it: Sequence[Path] = ()) -> None:
+        """Hold a locked directory. made_for_it: the directories above that are new too, innermost first."""
         self.path = path
         self._lock: int | None = lock
+        self._made_for_it = made_for_it
         self.config_file = path / CONFIG
         self.run_file = path / RUN
         self.checkpoints = path / CHECKPOINTS
@@ -78,11 +81,12 @@ class RunDirectory:
         parent = Path(config.run.directory)
         if parent.exists() and not parent.is_dir():
             raise RunDirectoryError(f"cannot start a run in {parent}: it is a file, expected a directory")
+        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
         try:
             parent.mkdir(parents=True, exist_ok=True)
             _check_room(parent, needed_bytes)
             path = _new_directory(parent, config.run.name, now)
-            run = cls(path, _locked_if_empty(path))
+            run = cls(path, _locked_if_empty(path), missing)
             try:
                 durable.sync_directory(parent)
                 run._prepare()
@@ -93,7 +97,11 @@ class RunDirectory:
                 run.close()
                 raise
         except OSError as error:
+            _remove_empty(missing)
             raise RunDirectoryError(f"cannot start a run in {parent}: {durable.reason(error)}") from error
+        except BaseException:
+            _remove_empty(missing)
+            raise
         return run
 
     @classmethod
@@ -140,6 +148,7 @@ class RunDirectory:
         """Remove the directory, with all that is in it, unless it has a checkpoint."""
         if not has_checkpoint(self.path):
             shutil.rmtree(self.path)
+            _remove_empty(self._made_for_it)
 
     def check_room(self, needed_bytes: int) -> None:
         """RunDirectoryError unless the disk has so many bytes left."""
@@ -220,6 +229,12 @@ def is_running(path: Path) -> bool:
     finally:
         os.close(lock)  # and with it the lock, if that was free
     return False
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):  # not made, or in use by now
+            folder.rmdir()
 
 
 def _check_room(parent: Path, needed_bytes: int) -> None:

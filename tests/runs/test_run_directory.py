@@ -132,20 +132,20 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match=r"it needs 1,152,921,504,606\.8 MB of disk, [\d,.]+ MB are"):
-        begin(tmp_path, needed_bytes=1 << 60)
+        begin(tmp_path / "deep" / "runs", needed_bytes=1 << 60)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_beginning_that_fails_leaves_no_half_run(tmp_path: Path) -> None:
     with files_no_longer_than(100), pytest.raises(RunDirectoryError) as refusal:  # run.json is longer
-        begin(tmp_path, "fast")
-    file = tmp_path / "fast" / "run.json"
-    assert str(refusal.value) == f"cannot start a run in {tmp_path}: File too large ({file})"
+        begin(tmp_path / "runs", "fast")
+    file = tmp_path / "runs" / "fast" / "run.json"
+    assert str(refusal.value) == f"cannot start a run in {file.parents[1]}: File too large ({file})"
     assert os.listdir(tmp_path) == []
 
 
 def test_a_run_that_has_saved_nothing_can_be_removed_and_no_other(tmp_path: Path) -> None:
-    with begin(tmp_path, "fast") as run:
+    with begin(tmp_path / "runs", "fast") as run:
         run.log_file.write_text("it begins")
         run.remove_if_unsaved()
     assert os.listdir(tmp_path) == []
