@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from keisei.errors import refuse_special
+from keisei.runs.find import NothingFoundError
 from keisei.shogi import GameRecord, NotationError, RulesError, read_records
 
 Where = Annotated[
@@ -17,20 +18,34 @@ Where = Annotated[
     ),
 ]
 # For commands that play: without a run they have the network that comes with the package.
-WhereOrShipped = Annotated[
+PlayerOrShipped = Annotated[
     str,
     typer.Argument(
-        metavar="[RUN_OR_CHECKPOINT]",
+        metavar="[PLAYER]",
         help="latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path; a run alone means its "
-        "best checkpoint, or its last. shipped is the network that comes with Keisei.",
+        "best checkpoint, or its last. shipped is the network that comes with Keisei. Or random, greedy, "
+        "material, alphabeta-1 to alphabeta-6, 'RUN;visits=100', 'usi:COMMAND;depth=1'.",
     ),
 ]
+PLAYERS = ("random", "greedy", "material")  # and alphabeta-N; the rest of a player text has a sign in it
 MaxMoves = Annotated[int, typer.Option(min=2, max=100_000, help="Longer games are drawn.")]
 Lang = Annotated[
     str | None,
     typer.Option(metavar="en|ja", help="English or Japanese.", show_default="as the locale says"),
 ]
 GameNumber = Annotated[int | None, typer.Option("--game", min=1, help="Which game, if the file has several.")]
+
+
+def is_player(text: str) -> bool:
+    """Return whether a text names a player other than a run or checkpoint alone, see make_player."""
+    return text in PLAYERS or text.startswith(("alphabeta-", "usi:")) or ";" in text
+
+
+def or_a_player(error: NothingFoundError) -> NothingFoundError:
+    """Return the refusal of a run or checkpoint where players are taken too."""
+    return NothingFoundError(
+        f"{error}; or a player: {', '.join(PLAYERS)}, alphabeta-N or usi:COMMAND;depth=N"
+    )
 
 
 def one_game(path: Path, number: int | None) -> GameRecord:

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import MaxMoves, WhereOrShipped
+from keisei.cli.arguments import PLAYERS, MaxMoves, PlayerOrShipped, is_player, or_a_player
 from keisei.core.device import cores
 from keisei.evaluation import evaluate as matches
 from keisei.evaluation.matches.match_conditions import RANDOM_PLIES, START, MatchConditions, read_openings
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
 from keisei.evaluation.ratings.sprt import Sprt
-from keisei.runs.find import SHIPPED, checkpoints_of, find_checkpoint, run_of
+from keisei.runs.find import SHIPPED, NothingFoundError, checkpoints_of, find_checkpoint, run_of
 
 Games = Annotated[int, typer.Option(min=2, max=1_000_000, help="Games against each opponent; must be even.")]
 RandomPlies = Annotated[
@@ -38,7 +38,7 @@ Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, mp
 
 
 def evaluate(
-    where: WhereOrShipped = SHIPPED,
+    where: PlayerOrShipped = SHIPPED,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,20 +84,32 @@ def evaluate(
     """
     efforts = {"visits": visits, "seconds": seconds, "temperature": temperature}
     suffix = "".join(f";{name}={value}" for name, value in efforts.items() if value is not None)
-    path = find_checkpoint(where)
-    run = run_of(path)
-    places = [path]
-    if every_checkpoint:
-        if run is None:
-            raise typer.BadParameter(f"--all: {where} is a checkpoint outside any run, expected a run")
-        places = checkpoints_of(run)
+    run, players = _evaluated(where, suffix, every=every_checkpoint)
     setting = _setting(random_plies, openings, max_moves, seed, threads, device, sprt)
     directory = out or (run / "evaluation" if run is not None else Path("evaluation"))
-    opponents = against or ["random", "greedy", "material"]
-    players = [f"{place}{suffix}" for place in places]
+    opponents = against or [name for name in PLAYERS if name != where]
     with _told_on_ctrl_c():
         report = matches.evaluate(players, opponents, _even(games), directory, setting, _tell)
     print(f"report: {report}")
+
+
+def _evaluated(where: str, suffix: str, *, every: bool) -> tuple[Path | None, list[str]]:
+    """Return the run, if it is one, and the players to rate: one, or all checkpoints of the run."""
+    if is_player(where):
+        if suffix or every:
+            option = "--all" if every else f"--{suffix[1:].partition('=')[0]}"
+            raise typer.BadParameter(f"{option} is for a run or checkpoint, the player is {where}")
+        return None, [where]
+    try:
+        path = find_checkpoint(where)
+    except NothingFoundError as error:
+        raise or_a_player(error) from error
+    run = run_of(path)
+    if not every:
+        return run, [f"{path}{suffix}"]
+    if run is None:
+        raise typer.BadParameter(f"--all: {where} is a checkpoint outside any run, expected a run")
+    return run, [f"{place}{suffix}" for place in checkpoints_of(run)]
 
 
 def ladder(

@@ -11,14 +11,19 @@ from keisei.usi.opponent import Resignation
 
 def load_player(text: str) -> "PlayerOpponent":
     """Return the player that a text names, see make_player; an engine is started."""
-    player = make_player(text, random.getrandbits(63))  # a different game each time
+    return PlayerOpponent(ready_player(text, random.getrandbits(63)))  # a different game each time
+
+
+def ready_player(text: str, seed: int) -> Player:
+    """Return the player that a text names, and start it if it is an engine."""
+    player = make_player(text, seed)
     if isinstance(player, UsiPlayer):
         try:
             player.start()
         except BaseException:
             player.close()
             raise
-    return PlayerOpponent(player)
+    return player
 
 
 class PlayerOpponent:

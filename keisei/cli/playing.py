@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keisei.cli.arguments import GameNumber, Lang, MaxMoves, WhereOrShipped, one_game
+from keisei.cli.arguments import GameNumber, Lang, MaxMoves, PlayerOrShipped, is_player, one_game, or_a_player
 from keisei.language import speaker_for
 from keisei.runs.find import SHIPPED, NothingFoundError, find_checkpoint
 from keisei.usi import main as engine
@@ -17,11 +17,9 @@ from keisei.usi.play_setup import set_up
 
 VISITS = 400
 
-_PLAYERS = ("random", "greedy", "material")  # and alphabeta-N; the rest of a player text has a sign in it
-
 
 def usi(
-    where: WhereOrShipped = SHIPPED,
+    where: PlayerOrShipped = SHIPPED,
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Set an option's default; can be repeated."),
@@ -32,8 +30,18 @@ def usi(
     keisei usi
 
     keisei usi runs/first --option Visits=400
+
+    keisei usi alphabeta-3
     """
-    raise typer.Exit(engine.main(where, _named(option or [])))
+    options = _named(option or [])
+    if is_player(where):
+        players = import_module("keisei.cli.player_engine")
+        raise typer.Exit(players.run(where, options))
+    try:
+        network = engine.network(find_checkpoint(where))
+    except NothingFoundError as error:
+        raise or_a_player(error) from error
+    raise typer.Exit(engine.talk(network, options))
 
 
 def play(
@@ -114,12 +122,11 @@ def play(
 
 def _opponent(text: str, visits: int | None) -> Opponent:
     """Return a run's network, which gives hints, or any other player that `keisei evaluate` knows."""
-    if text not in _PLAYERS and not text.startswith(("alphabeta-", "usi:")) and ";" not in text:
+    if not is_player(text):
         try:
             path = find_checkpoint(text)
         except NothingFoundError as error:
-            others = f"{', '.join(_PLAYERS)}, alphabeta-N or usi:COMMAND;depth=N"
-            raise NothingFoundError(f"{error}; or a player: {others}") from error
+            raise or_a_player(error) from error
         if sys.stdout.isatty():
             print("loading the network", flush=True)
         network = import_module("keisei.usi.network_opponent")  # loads numpy: mistakes are reported first

@@ -77,6 +77,8 @@ def convert(
     """
     if each and game_number is not None:
         raise typer.BadParameter("both --each and --game are given, expected one of them")
+    if not each and target.exists() and source.exists() and target.samefile(source):
+        raise typer.BadParameter(f"{target} is the record to be read: expected another file")
     if not each:
         write_record(target, one_game(source, game_number))
         return

@@ -7,15 +7,15 @@ with `info string error …` and changes nothing.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from keisei.runs.find import run_of
 from keisei.search.mate import find_mate
 from keisei.shogi import NotationError, RulesError, ShogiGame
 from keisei.usi.clock import Control, seconds_to_think
+from keisei.usi.decision import Decision, Tell
 from keisei.usi.gui_position import game_length, set_up
 from keisei.usi.options import OptionError, Options, option_lines, with_option
 from keisei.usi.protocol import (
@@ -44,15 +44,33 @@ from keisei.usi.protocol import (
     string_info_line,
 )
 
-if TYPE_CHECKING:
-    from keisei.usi.thinking import Thinker
-
 AUTHOR = "the Keisei authors"
 
 _START = SetPosition(ShogiGame().start_sfen, ())
 _ONLY_MOVE_SECONDS = 0.1  # to think if there is no choice: enough to find a reply to ponder on
 _MATE_BYTES = 100  # per position that find_mate visits
 _JOIN_SECONDS = 10.0
+
+
+class Thinks(Protocol):
+    """Who decides on the moves. max_moves: the length of a game if the GUI sets none."""
+
+    max_moves: int
+
+    def think(
+        self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
+    ) -> Decision:
+        """Return what to play in a game that is not over, no earlier than `control` says."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mind:
+    """What plays, before it is loaded. name: what GUIs show. options: the names of those that it obeys."""
+
+    name: str
+    load: Callable[[Options], Thinks]
+    options: Collection[str]
 
 
 class Engine:
@@ -64,19 +82,19 @@ class Engine:
 
     def __init__(
         self,
-        checkpoint: Path,
+        mind: Mind,
         write: Callable[[str], None],
         fail: Callable[[Exception], None],
         options: Options,
     ) -> None:
         self.has_quit = False
         self.loading = False
-        self._checkpoint = checkpoint
+        self._mind = mind
         self._write = write
         self._fail = fail
         self._options = self._defaults = options
         self._position = _START
-        self._thinker: Thinker | None = None
+        self._thinker: Thinks | None = None
         self._control: Control | None = None  # of the current thinking
         self._ponder_limits = Limits()
         self._thread = threading.Thread()
@@ -110,7 +128,8 @@ class Engine:
     def _obey(self, command: Command, at: float) -> None:
         match command:
             case Usi():
-                self._say(*id_lines(self._name(), AUTHOR), *option_lines(self._defaults), "usiok")
+                options = option_lines(self._defaults, self._mind.options)
+                self._say(*id_lines(self._name(), AUTHOR), *options, "usiok")
             case IsReady():
                 self._loaded()
                 self._say("readyok")
@@ -140,9 +159,7 @@ class Engine:
                 self.close()
 
     def _name(self) -> str:
-        """Return the name that GUIs show, from the path alone: the checkpoint is not read yet."""
-        run, place = run_of(self._checkpoint), self._checkpoint.absolute()
-        return ascii(f"Keisei {version('keisei')} {f'{run.name} ' if run else ''}{place.name}")[1:-1]
+        return ascii(f"Keisei {version('keisei')} {self._mind.name}")[1:-1]
 
     def _say(self, *lines: str) -> None:
         with self._lock:
@@ -154,13 +171,11 @@ class Engine:
             if self._control is not None:
                 raise ProtocolError(f"{command} while thinking: expected stop first")
 
-    def _loaded(self) -> "Thinker":
+    def _loaded(self) -> Thinks:
         if self._thinker is None:
             self.loading = True
             try:
-                from keisei.usi.thinking import Thinker  # here: `usi` is answered sooner
-
-                self._thinker = Thinker.load(self._checkpoint, self._options)
+                self._thinker = self._mind.load(self._options)
             finally:
                 self.loading = False
         return self._thinker
@@ -254,7 +269,7 @@ class Engine:
 
     def _describe(self) -> None:
         game = self._game(self._position)
-        values = [line.split()[2::4] for line in option_lines(self._options)]
+        values = [line.split()[2::4] for line in option_lines(self._options, self._mind.options)]
         self._say(
             string_info_line(f"position {game.sfen()}"),
             string_info_line(f"options {' '.join('='.join(pair[:2]) for pair in values)}"),

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from keisei.errors import NetworkError, UserError
 from keisei.runs.checkpoint_format import CheckpointError
-from keisei.runs.find import find_checkpoint
-from keisei.usi.engine import Engine
-from keisei.usi.options import Options, options_from
+from keisei.runs.find import find_checkpoint, run_of
+from keisei.usi.engine import Engine, Mind, Thinks
+from keisei.usi.options import OPTION_NAMES, Options, options_from
 from keisei.usi.protocol import ProtocolError
 
 MAX_LINE_BYTES = 1 << 20  # room for a game of 100,000 moves
@@ -34,24 +34,42 @@ def main(checkpoint: str, options: Mapping[str, str]) -> int:
     options: values by the names that the GUI sees; it shows them as the defaults.
     """
     try:
-        path, chosen = find_checkpoint(checkpoint), options_from(options)
+        return talk(network(find_checkpoint(checkpoint)), options)
     except UserError as mistake:
         return _refuse(mistake)
+
+
+def network(checkpoint: Path) -> Mind:
+    """Return a checkpoint's network, which is read when it is needed."""
+
+    def load(options: Options) -> Thinks:
+        from keisei.usi.thinking import Thinker  # here: `usi` is answered sooner
+
+        return Thinker.load(checkpoint, options)
+
+    run = run_of(checkpoint)
+    name = f"{f'{run.name} ' if run else ''}{checkpoint.absolute().name}"
+    return Mind(name, load, OPTION_NAMES)
+
+
+def talk(mind: Mind, options: Mapping[str, str]) -> int:
+    """Talk over standard input and output until the end, and return the exit code; options: as for main."""
+    chosen = options_from(options, mind.options)
     answers = os.dup(1)
     with contextlib.suppress(OSError):  # there may be no standard error
         os.dup2(2, 1)  # what a library prints is not an answer
     with open(0, "rb", buffering=0, closefd=False) as stdin, open(answers, "wb", buffering=0) as stdout:
-        return run_engine(path, stdin, stdout, chosen)
+        return run_engine(mind, stdin, stdout, chosen)
 
 
-def run_engine(checkpoint: Path, stdin: io.RawIOBase, stdout: io.RawIOBase, options: Options) -> int:
+def run_engine(mind: Mind, stdin: io.RawIOBase, stdout: io.RawIOBase, options: Options) -> int:
     """Talk over these streams until the end, and return the exit code.
 
     They are unbuffered: a buffer's lock, held by the reading thread, would block the exit of the process.
     """
     events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
     engine = Engine(
-        checkpoint,
+        mind,
         lambda line: _write(stdout, f"{line}\n".encode("ascii")),
         lambda error: events.put((error, 0.0)),
         options,

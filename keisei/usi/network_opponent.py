@@ -7,10 +7,11 @@ from pathlib import Path
 
 from keisei.shogi import Move, ShogiGame
 from keisei.usi.clock import Control
+from keisei.usi.decision import Decision
 from keisei.usi.opponent import Advice, Resignation
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits
-from keisei.usi.thinking import Decision, Thinker
+from keisei.usi.thinking import Thinker
 
 ADVICE_VISITS = 400  # at least, also where it plays from its policy alone, which has no line
 

@@ -5,7 +5,7 @@ An unknown name or a bad value raises OptionError; options are frozen, so nothin
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from keisei.errors import UserError
@@ -120,9 +120,12 @@ _KINDS: dict[str, _Check | _Spin | _DecimalOption | _Combo] = {
 }
 
 
-def option_lines(options: Options) -> list[str]:
-    """Return the declarations of all options, with these values as defaults."""
-    return [kind.line(name, getattr(options, kind.field)) for name, kind in _KINDS.items()]
+OPTION_NAMES = tuple(_KINDS)
+
+
+def option_lines(options: Options, names: Collection[str] = OPTION_NAMES) -> list[str]:
+    """Return the declarations of the options with these names, with these values as defaults."""
+    return [kind.line(name, getattr(options, kind.field)) for name, kind in _KINDS.items() if name in names]
 
 
 def with_option(options: Options, name: str, value: str | None) -> Options:
@@ -138,9 +141,11 @@ def with_option(options: Options, name: str, value: str | None) -> Options:
     return Options(**{**asdict(options), kind.field: read})
 
 
-def options_from(values: Mapping[str, str]) -> Options:
-    """Return the options with these values, by the names that a GUI sees."""
+def options_from(values: Mapping[str, str], names: Collection[str] = OPTION_NAMES) -> Options:
+    """Return the options with these values, by the names that a GUI sees: some of `names`."""
     options = Options()
     for name, value in values.items():
+        if name not in names:
+            raise OptionError(f"unknown option {shown(name)}, expected one of {', '.join(names)}")
         options = with_option(options, name, value)
     return options

@@ -5,7 +5,7 @@ first, reported while thinking, and finally a Decision.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ from keisei.search.trees import NO_LIMIT
 from keisei.shogi import Move, ShogiGame, encoding
 from keisei.shogi.positions import Positions
 from keisei.usi.clock import Control
+from keisei.usi.decision import Decision, Tell
 from keisei.usi.options import Options
 from keisei.usi.protocol import Info, Limits
 
@@ -29,17 +30,6 @@ MAX_LINES = encoding.MAX_LEGAL_ACTIONS
 
 _SLICE = 0.1  # seconds of search between two looks at the result
 _TELL_EVERY = 0.5  # seconds between two reports; a new best move is reported at once
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to play, and the reply to ponder on, if any. move: a Move, or "resign"."""
-
-    move: Move | str
-    ponder: Move | None = None
-
-
-Tell = Callable[[Sequence[Info]], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from ki2_writer import ki2_move
 
+from keisei.cli.arguments import PLAYERS
 from keisei.cli.player_opponent import PlayerOpponent, load_player
-from keisei.cli.playing import _PLAYERS
 from keisei.evaluation.players.player import Lost, Player
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES
 from keisei.search.alpha_beta import alpha_beta
@@ -208,7 +208,20 @@ def test_a_terminal_gets_colors_unless_it_does_not_want_them() -> None:
 
 
 def test_the_players_without_a_sign_in_their_names_are_known() -> None:
-    assert {name for name in BUILT_IN_NAMES if not name.startswith("alphabeta-")} == set(_PLAYERS)
+    assert {name for name in BUILT_IN_NAMES if not name.startswith("alphabeta-")} == set(PLAYERS)
+
+
+def test_any_player_is_an_engine_for_a_gui() -> None:
+    position = f"position sfen {MATE_IN_ONE}"
+    done = keisei("usi", "alphabeta-2", typed=f"usi\nisready\n{position}\ngo byoyomi 1000\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    name, *_, answer = done.stdout.splitlines()
+    assert re.fullmatch(r"id name Keisei \S+ alphabeta-2", name)
+    assert {line.split()[2] for line in done.stdout.splitlines() if line.startswith("option")} == {
+        "MaxMoves",
+        "EnteringKingRule",
+    }
+    assert answer == "bestmove G*5b"
 
 
 class Crashing(Player):

@@ -121,6 +121,15 @@ def test_a_network_is_rated_and_the_report_says_which_weights_it_was(run: Path, 
     assert len(games_in(directory)) == 212
 
 
+def test_any_player_is_rated_beside_the_others_of_the_scale(run: Path, keisei: Said) -> None:
+    code, out, errors = keisei("evaluate", "greedy", "--games", "2", *FAST)
+    assert (code, errors) == (None, "")
+    assert re.search(r"^greedy vs random: ", out, re.M)
+    assert re.search(r"^greedy vs material: ", out, re.M)
+    assert "greedy vs greedy" not in out
+    assert (run.parents[1] / "evaluation" / "report.json").is_file()
+
+
 def test_all_checkpoints_make_a_curve(run: Path, keisei: Said, tmp_path: Path) -> None:
     where = ("--against", "random", "--games", "2", "--out", "rated", *FAST)
     code, out, errors = keisei("evaluate", "runs/first", "--all", *where)
