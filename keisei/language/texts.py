@@ -61,7 +61,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{word} というコマンドはありません。help で一覧を表示します。"
         "指し手は ７六歩、76歩、7g7f のように入力します",
     ),
-    "play.refused": ("{mistake}", "読めません: {mistake}"),
+    "play.refused": ("{mistake}", "できません: {mistake}"),
+    "play.unreadable": (
+        "expected a move such as 7g7f, 76歩, P-7f or 7776FU; given {text}",
+        "{text} は指し手として読めません。76歩、７六歩、7g7f、P-7f、7776FU のように入力してください",
+    ),
+    "play.ambiguous": (
+        "{text} may be any of {moves}: expected one of them",
+        "{text} はどの手か決まりません。次のどれかを入力してください: {moves}",
+    ),
     "play.illegal": ("{text} is illegal: {fault}", "{text} は指せません: {fault}"),
     "play.legal": ("{illegal}; legal: {moves}", "{illegal}。指せる手: {moves}"),
     "play.declare": ("declare", "declare（入玉宣言）で勝ちです"),

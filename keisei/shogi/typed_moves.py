@@ -5,8 +5,8 @@
     P-7f  Bx2b+  G6i-5h  S-5h=  P*5e      Western (Hosking's); = declines to promote, ranks may be digits
     7776FU  8822UM  0055FU                CSA
 
-A text that several legal moves fit is a NotationError that names them; one that none fits is a RulesError
-that says why, if that is known, and names the legal moves of the piece.
+A text that several legal moves fit is an AmbiguousMoveError that names them; one that none fits is a
+RulesError that says why, if that is known, and names the legal moves of the piece.
 """
 
 import re
@@ -33,6 +33,15 @@ class IllegalMoveError(RulesError):
         self.text = text
         self.fault = fault
         self.legal = legal
+
+
+class AmbiguousMoveError(NotationError):
+    """A move as typed that several legal moves fit: these."""
+
+    def __init__(self, text: str, moves: Sequence[Move]) -> None:
+        super().__init__(f"{text} may be any of {usi_texts(moves)}: expected one of them")
+        self.text = text
+        self.moves = moves
 
 
 _USI = re.compile(r"[1-9][a-i][1-9][a-i]\+?|[plnsgbr]\*[1-9][a-i]")
@@ -62,7 +71,7 @@ def read_typed_move(game: ShogiGame, text: str) -> Move:
     if plain and plain[0] in SIDE_MARKS and SIDE_MARKS[plain[0]] != game.turn:
         raise NotationError(f"{text}: it is {game.turn}'s move")
     if _JAPANESE.match(bare):
-        if bare[1].isdigit():
+        if bare[1:2].isdigit():
             bare = bare[0] + KANJI_NUMBERS[int(bare[1])] + bare[2:]
         history = game.history
         told = read_description(bare, history[-1].to_square if history else "")
@@ -101,7 +110,7 @@ def _described(game: ShogiGame, told: MoveDescription, text: str) -> Move:
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotationError(f"{text} may be any of {usi_texts(found)}: expected one of them")
+        raise AmbiguousMoveError(text, found)
     own = [told.start] if told.start else _squares_of(game, told.piece)
     if told.drops or (not own and told.piece in HAND_ORDER):
         raise _illegal(game, Move.from_usi(f"{told.piece}*{told.to}"), text)

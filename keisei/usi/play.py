@@ -22,7 +22,7 @@ from keisei.shogi import (
     write_record,
     write_usi,
 )
-from keisei.shogi.typed_moves import IllegalMoveError, read_typed_move
+from keisei.shogi.typed_moves import AmbiguousMoveError, IllegalMoveError, read_typed_move
 from keisei.usi.board_text import board_text, wants_colors
 from keisei.usi.opponent import Opponent
 from keisei.usi.play_setup import PlayError, check_file, color_of, new_file
@@ -130,20 +130,30 @@ class Play:
         words = self._ask(self._say("play.prompt", side=side, number=self._game.ply + 1)).split()
         if not words:
             return
+        typed = " ".join(words)
         try:
             if words[0].lower() in self._commands:
                 self._commands[words[0].lower()](words[1:])
             elif words[0].isascii() and words[0].isalpha():  # every move has a square
                 self._show(self._say("play.unknown", word=words[0]))
             else:
-                self._game.push(read_typed_move(self._game, " ".join(words)))
-        except IllegalMoveError as mistake:
-            english = self._say == ENGLISH
-            self._show(str(mistake) if english else self._say.illegal(self._game, mistake))
+                self._game.push(read_typed_move(self._game, typed))
         except (NotationError, RulesError) as mistake:
-            self._show(self._say("play.refused", mistake=mistake))
+            self._show(str(mistake) if self._say == ENGLISH else self._refusal(typed, mistake))
         except (PlayError, OSError) as mistake:
             self._show(str(mistake))
+
+    def _refusal(self, typed: str, mistake: Exception) -> str:
+        """Return why what was typed is refused, in the language of this game."""
+        match mistake:
+            case IllegalMoveError():
+                return self._say.illegal(self._game, mistake)
+            case AmbiguousMoveError():
+                moves = " ".join(self._say.move(self._game, move) for move in mistake.moves)
+                return self._say("play.ambiguous", text=mistake.text, moves=moves)
+            case NotationError():
+                return self._say("play.unreadable", text=typed)
+        return self._say("play.refused", mistake=mistake)
 
     def _opponent_moves(self) -> None:
         if self._game.can_declare():

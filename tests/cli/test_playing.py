@@ -211,6 +211,14 @@ def test_the_players_without_a_sign_in_their_names_are_known() -> None:
     assert {name for name in BUILT_IN_NAMES if not name.startswith("alphabeta-")} == set(PLAYERS)
 
 
+def test_what_is_no_move_is_refused_in_japanese() -> None:
+    said = keisei("play", "random", "--lang", "ja", typed="手\n同\n58金\ndeclare\nquit\n\n").stdout
+    assert "手 は指し手として読めません" in said
+    assert "同 は指し手として読めません" in said
+    assert "58金 はどの手か決まりません。次のどれかを入力してください: ▲５八金右 ▲５八金左\n" in said
+    assert "できません: " in said
+
+
 def test_any_player_is_an_engine_for_a_gui() -> None:
     position = f"position sfen {MATE_IN_ONE}"
     done = keisei("usi", "alphabeta-2", typed=f"usi\nisready\n{position}\ngo byoyomi 1000\n")

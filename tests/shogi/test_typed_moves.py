@@ -5,6 +5,8 @@ import re
 
 import pytest
 from conftest import random_play
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ki2_writer import ki2_move, piece_on
 from reference import flip_sfen, flip_usi
 
@@ -96,7 +98,7 @@ def test_an_illegal_move_is_explained(sfen: str, text: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", "7g", "76", "歩", "９９", "P5e", "76歩76歩", "P**5e", "000000FU"]
+    "text", ["", "hello", "7g", "76", "歩", "９９", "P5e", "76歩76歩", "P**5e", "000000FU", "同"]
 )
 def test_a_text_that_is_no_move_is_refused(text: str) -> None:
     with pytest.raises(NotationError, match=r"expected a move such as (7g7f, 76歩, P-7f or 7776FU|７六歩)"):
@@ -170,3 +172,23 @@ def test_white_types_what_black_would_on_the_turned_board(seed: int) -> None:
         for move in game.legal_moves():
             other = Move.from_usi(flip_usi(str(move)))
             assert read_typed_move(turned, ki2_move(turned, other, "")) == other
+
+
+LETTERS = (
+    "123456789abci+*-='xPLNSGBRK+０７①²一二五九同歩香桂銀金角飛玉王と成馬龍竜不打右左直上引寄行入 \u3000"
+    "()▲△☗☖"
+    "FUKYKEGIKAHITONGUMRY"
+)
+
+
+@settings(max_examples=2000)
+@given(text=st.text(LETTERS, max_size=8), played=st.integers(0, 3))
+def test_whatever_is_typed_is_a_legal_move_or_refused(text: str, played: int) -> None:
+    game = ShogiGame()
+    for move in ["7g7f", "3c3d", "8h2b+"][:played]:
+        game.push(move)
+    try:
+        move = read_typed_move(game, text)
+    except (NotationError, RulesError):
+        return
+    assert move in game.legal_moves()
