@@ -24,6 +24,7 @@ class RunFacts:
     """Facts known before the first update.
 
     run_path: None if nothing is saved. device: names the device, threads, precision and layout.
+    evaluate_every: so many moves; 0 for none on the way.
     """
 
     run_path: str | None
@@ -32,6 +33,7 @@ class RunFacts:
     parameters: int
     device: str
     seed: int
+    evaluate_every: int = 0
 
     @property
     def where(self) -> str:

@@ -21,11 +21,20 @@ def strength_title(progress: Progress) -> str:
 def strength(progress: Progress, width: int, rows: int) -> RenderableType:
     """Return so many rows: the rating and its curve, then the opponents; the curve has what they leave."""
     if not progress.evaluations:
-        return Text("no evaluation yet", "dim")
+        return Text(_first_evaluation(progress), "dim")
     rated = [_rating(progress, width)] if progress.ratings else []
     opponents = _opponents(progress, width, rows - len(rated))
     curve = _curve(progress, width, rows - len(rated) - sum(line.plain.count("\n") + 1 for line in opponents))
     return Group(*rated, *curve, *opponents)
+
+
+def _first_evaluation(progress: Progress) -> str:
+    """Return when there will be something to see, in the words that fit a narrow panel."""
+    every = progress.facts.evaluate_every
+    if not every:
+        return "no evaluation yet"
+    at = min((progress.facts.start_step // every + 1) * every, progress.facts.total_steps)
+    return f"no evaluation before move {at:,}"
 
 
 def _latest(progress: Progress) -> int:

@@ -137,6 +137,7 @@ class TrainingLoopManager:
             parameters=agent.parameters,
             device=f"{agent.device}, {torch.get_num_threads()} threads, {agent.numerics}",
             seed=config.run.seed,
+            evaluate_every=config.evaluation.every if config.evaluation.opponents else 0,
         )
 
     def _is_finished(self) -> bool:

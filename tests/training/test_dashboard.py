@@ -121,6 +121,16 @@ def test_before_the_first_update_figures_are_absent_not_wrong() -> None:
     assert "nan" not in text
 
 
+@pytest.mark.parametrize(
+    ("start", "every", "at"),
+    [(0, 250_000, "250,000"), (250_000, 250_000, "500,000"), (0, 10**9, "2,000,000")],
+)
+def test_the_first_evaluation_is_announced(start: int, every: int, at: str) -> None:
+    facts = replace(FACTS, start_step=start, total_steps=2_000_000, evaluate_every=every)
+    text = f"no evaluation before move {at}"
+    assert strength_lines(shown(Progress(facts, lambda: 0.0), 80, 24))[0].rstrip() == text
+
+
 def test_words_in_brackets_are_shown_as_they_are() -> None:
     text = "\n".join(shown(progress(1), 80, 24, notices=["worker [red]3[/red] died"]))
     assert "worker [red]3[/red] died" in text
