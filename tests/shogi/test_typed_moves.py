@@ -185,8 +185,8 @@ LETTERS = (
 @given(text=st.text(LETTERS, max_size=8), played=st.integers(0, 3))
 def test_whatever_is_typed_is_a_legal_move_or_refused(text: str, played: int) -> None:
     game = ShogiGame()
-    for move in ["7g7f", "3c3d", "8h2b+"][:played]:
-        game.push(move)
+    for earlier in ["7g7f", "3c3d", "8h2b+"][:played]:
+        game.push(earlier)
     try:
         move = read_typed_move(game, text)
     except (NotationError, RulesError):
