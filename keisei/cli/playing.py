@@ -84,7 +84,9 @@ def play(
         ),
     ] = None,
     game_number: GameNumber = None,
-    sfen: Annotated[str | None, typer.Option(help="The position to start from.")] = None,
+    sfen: Annotated[
+        str | None, typer.Option(help="The position to start from, also with moves: 'startpos moves 7g7f'.")
+    ] = None,
     handicap: Annotated[str | None, typer.Option(help="White's handicap, such as lance or 2-piece.")] = None,
     declaration: Annotated[str, typer.Option(help="Rule for declaring a win: 27, 24, try or off.")] = "27",
     max_moves: MaxMoves = 512,

@@ -10,6 +10,9 @@ from keisei.errors import UserError
 from keisei.shogi import START_SFEN, Color, GameRecord, ShogiGame
 from keisei.shogi.records import WRITTEN_KINDS
 from keisei.shogi.records.kif import HANDICAPS
+from keisei.shogi.records.usi import read_usi
+
+_USI_POSITIONS = ("position ", "startpos", "sfen ")
 
 HANDICAP_NAMES = {
     "lance": "香落ち",
@@ -39,10 +42,13 @@ def set_up(
 ) -> ShogiGame:
     """Return a game that is not over: from a position, a handicap, or after so many moves of a record.
 
-    moves: None for all of them. A resignation at the end of a record is left out.
+    sfen: also a position with moves as USI has it, such as "startpos moves 7g7f". moves: None for all of
+    them. A resignation at the end of a record is left out.
     """
     if moves is not None and record is None:
         raise PlayError(f"move {moves} of no game: expected a game too")
+    if record is None and sfen is not None and sfen.startswith(_USI_POSITIONS):
+        record, sfen = read_usi(sfen), None
     if record is None:
         return _playable(_game(start_sfen(sfen, handicap), max_moves, declaration))
     if sfen is not None or handicap is not None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from keisei.shogi import GameRecord, Outcome, Reason, ShogiGame, read_usi
+from keisei.shogi import GameRecord, Outcome, Reason, RulesError, ShogiGame, read_usi
 from keisei.shogi.outcome import Color
 from keisei.usi.play_setup import HANDICAP_NAMES, PlayError, color_of, set_up, start_sfen
 
@@ -26,6 +26,16 @@ def test_a_game_is_played_on_after_any_of_its_moves(moves: int | None, played: i
     game = set_up(record=resigned, moves=moves, declaration="off")
     assert game.history == list(GAME.moves[:played])
     assert (game.outcome(), game.declaration) == (None, "off")
+
+
+@pytest.mark.parametrize("begin", ["", "position "])
+def test_a_position_may_have_moves_as_an_unsaved_game_is_told(begin: str) -> None:
+    game = set_up(sfen=f"{begin}startpos moves 7g7f 3c3d", max_moves=9, declaration="off")
+    assert [str(move) for move in game.history] == ["7g7f", "3c3d"]
+    assert (game.max_moves, game.declaration) == (9, "off")
+    assert set_up(sfen=f"{begin}sfen {MATE_IN_ONE}").sfen() == MATE_IN_ONE
+    with pytest.raises(RulesError, match="illegal move 7g7e"):
+        set_up(sfen=f"{begin}startpos moves 7g7e")
 
 
 def test_a_finished_game_can_be_played_on_before_its_end() -> None:
