@@ -217,7 +217,7 @@ def resume_run(
         directory.check_room(checkpoint_bytes(config))
         now = datetime.now()
         if ranks.world_size == 1 and checkpoint.step >= config.training.total_timesteps:
-            return _finished_already(checkpoint, config, directory)
+            return _finished_already(checkpoint, config, directory, at_step=found.checkpoint is not None)
         with torch_threads(config), StopRequest() as stop:
             try:
                 trainer = Trainer.from_snapshot(checkpoint, config, device)
@@ -241,9 +241,11 @@ def resume_run(
             )
 
 
-def _finished_already(checkpoint: Checkpoint, config: AppConfig, directory: RunDirectory) -> RunResult:
+def _finished_already(
+    checkpoint: Checkpoint, config: AppConfig, directory: RunDirectory, *, at_step: bool
+) -> RunResult:
     """Say that there is nothing left to do, and what to do about it."""
-    end, state = finished_already(directory, config, checkpoint.step), checkpoint.state
+    end, state = finished_already(directory, config, checkpoint.step, at_step=at_step), checkpoint.state
     if config.run.console != "off":
         print(end)
     return RunResult(

@@ -64,19 +64,24 @@ def next_commands(directory: RunDirectory, config: AppConfig, step: int) -> list
     return [f"  {command:{width}}  # {what}" for command, what in commands.items()]
 
 
-def finished_already(directory: RunDirectory, config: AppConfig, step: int) -> str:
-    """Return what to tell who resumes a run that has played all its moves."""
+def finished_already(directory: RunDirectory, config: AppConfig, step: int, *, at_step: bool = False) -> str:
+    """Return what to tell who resumes a run that has played all its moves; at_step: from this checkpoint."""
+    place = f"{directory.path}@{step}" if at_step else str(directory.path)
     return (
-        f"run {directory.path} is finished: {step:,} of {config.training.total_timesteps:,} moves are played"
-        f"; train on with: {resume_command(directory, config, step)}"
+        f"run {place} is finished: {step:,} of {config.training.total_timesteps:,} moves are played"
+        f"; train on with: {_resume(place, config, step)}"
     )
 
 
 def resume_command(directory: RunDirectory, config: AppConfig, step: int) -> str:
     """Return the command that trains on; a run that is finished needs more moves."""
+    return _resume(str(directory.path), config, step)
+
+
+def _resume(place: str, config: AppConfig, step: int) -> str:
     total = config.training.total_timesteps
     more = f" training.total_timesteps={2 * total}" if step >= total else ""
-    return f"keisei train --resume {shlex.quote(str(directory.path))}{more}"
+    return f"keisei train --resume {shlex.quote(place)}{more}"
 
 
 def what_failed(error: OSError, config: AppConfig, directory: RunDirectory) -> str:

@@ -134,6 +134,11 @@ def test_the_end_says_why_how_strong_and_what_to_do_next(tmp_path: Path) -> None
     assert finished.stdout.startswith(
         "run runs/a run is finished: 2,048 of 2,048 moves are played; train on with: "
     )
+    finished = keisei("train", "--resume", "runs/a run@2048", cwd=tmp_path)
+    assert finished.stdout == (
+        "run runs/a run@2048 is finished: 2,048 of 2,048 moves are played; train on with: "
+        "keisei train --resume 'runs/a run@2048' training.total_timesteps=4096\n"
+    )
     assert last(tmp_path / "runs" / "a run").step == 2048
 
     on = [*commands[3][:-1], "training.total_timesteps=2560", "evaluation.final_games=0"]
