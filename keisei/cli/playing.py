@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from keisei.cli.arguments import GameNumber, Lang, MaxMoves, PlayerOrShipped, is_player, one_game, or_a_player
-from keisei.language import speaker_for
+from keisei.language import Speaker, speaker_for
 from keisei.runs.find import SHIPPED, NothingFoundError, find_checkpoint
 from keisei.usi import main as engine
 from keisei.usi import play as terminal
@@ -118,27 +118,35 @@ def play(
     )
     side = color if color is not None else "black" if record is None else str(game.turn)
     raise typer.Exit(
-        terminal.main(lambda: _opponent(opponent, visits), game, color=side, save=save, speaker=speaker)
+        terminal.main(
+            lambda: _opponent(opponent, visits, speaker), game, color=side, save=save, speaker=speaker
+        )
     )
 
 
-def _opponent(text: str, visits: int | None) -> Opponent:
+def _opponent(text: str, visits: int | None, say: Speaker) -> Opponent:
     """Return a run's network, which gives hints, or any other player that `keisei evaluate` knows."""
     if not is_player(text):
         try:
             path = find_checkpoint(text)
         except NothingFoundError as error:
             raise or_a_player(error) from error
-        if sys.stdout.isatty():
-            print("loading the network", flush=True)
+        _show_on_a_terminal(say("play.loading"))
         network = import_module("keisei.usi.network_opponent")  # loads numpy: mistakes are reported first
         loaded: Opponent = network.NetworkOpponent.load(path, VISITS if visits is None else visits)
         return loaded
     if visits is not None:
         raise typer.BadParameter(f"--visits is for a run or checkpoint, the opponent is {text}")
+    if text.startswith("usi:"):
+        _show_on_a_terminal(say("play.starting"))
     players = import_module("keisei.cli.player_opponent")
     player: Opponent = players.load_player(text)
     return player
+
+
+def _show_on_a_terminal(line: str) -> None:
+    if sys.stdout.isatty():
+        print(line, flush=True)
 
 
 def _named(options: list[str]) -> dict[str, str]:

@@ -48,6 +48,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "agreed impasse": ("agreed impasse", "持将棋"),
     "adjudication": ("adjudication", "裁定"),
     # A game in the terminal.
+    "play.loading": ("loading the network", "ネットワークを読み込んでいます"),
+    "play.starting": ("starting the engine", "エンジンを起動しています"),
     "play.start": (
         "you are {side}, against {opponent}; type help for the commands",
         "あなたは{side}、相手は {opponent} です。help でコマンドの一覧を表示します",
