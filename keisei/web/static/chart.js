@@ -156,6 +156,7 @@ export class Chart {
     canvas.addEventListener("pointermove", event => {
       const dragged = pressed && Math.abs(event.clientX - pressed.pixel) > CLICK_PIXELS;
       this.selection = dragged ? [pressed.x, xOf(event)] : null;
+      group.pointedBy = canvas;
       this.#point(xOf(event));
     });
     canvas.addEventListener("pointerup", () => {
@@ -164,11 +165,14 @@ export class Chart {
       if (chosen) group.setZoom(chosen);
     });
     canvas.addEventListener("pointercancel", () => { end(); group.setAt(null); });
-    canvas.addEventListener("pointerleave", event => { if (!pressed && event.pointerType === "mouse") group.setAt(null); });
+    canvas.addEventListener("pointerleave", event => {
+      if (group.pointedBy === canvas && !pressed && event.pointerType === "mouse") group.setAt(null);
+    });
     canvas.addEventListener("dblclick", () => group.setZoom(null));
     canvas.addEventListener("blur", () => group.setAt(null));
     canvas.addEventListener("keydown", event => {
       if (event.ctrlKey || event.altKey || event.metaKey || !this.#key(event.key, event.shiftKey ? 10 : 1)) return;
+      group.pointedBy = null; // a page that scrolls under a mouse at rest does not take the crosshair from the keys
       event.preventDefault();
     });
   }

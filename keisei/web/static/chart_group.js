@@ -9,6 +9,7 @@ export class ChartGroup {
   // t: texts; numbers: of the language; announce: speaks to screen readers.
   constructor({ t, numbers, announce }) {
     Object.assign(this, { t, numbers, announce, charts: [], runs: [], unit: "step", smoothing: 0.02, zoom: null, at: null });
+    this.pointedBy = null; // the canvas whose mouse leads the crosshair, null if keys do
     this.onzoom = () => {};
     this.seen = new IntersectionObserver(entries => {
       for (const { target, isIntersecting } of entries) this.charts.find(chart => chart.canvas === target).setVisible(isIntersecting);

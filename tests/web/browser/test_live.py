@@ -38,6 +38,9 @@ HIDE = """hidden => {
 
 
 class Training(NamedTuple):
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+
+
     """A training that is running, in a folder with a server over it."""
 
     folder: Path
@@ -260,7 +263,7 @@ def test_the_crosshair_tells_all_curves_at_the_same_update(page: "Page", site: W
     box = canvas.bounding_box()
     assert box is not None
     assert box["y"] < -300  # out of sight, so nothing paints it
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(TWO_FRAMES)
     page.keyboard.press("Escape")
     page.wait_for_function("() => !document.querySelector('.chart.pointing')")
 
@@ -268,6 +271,30 @@ def test_the_crosshair_tells_all_curves_at_the_same_update(page: "Page", site: W
 def test_the_keyboard_zooms_and_comes_back(page: "Page", site: Web) -> None:
     page.goto(site.base)
     wait_for_step(page, STEPS)
+def test_a_mouse_at_rest_leaves_the_crosshair_to_the_keys(page: "Page", site: Web) -> None:
+    page.goto(site.base)
+    wait_for_step(page, STEPS)
+    page.locator(".live-board").nth(3).wait_for()
+    loss = chart(page, "Value loss")
+    wait_for_paint(page, loss, "curve-2")
+    canvas = loss.locator("canvas")
+    canvas.hover()
+    page.wait_for_function("() => document.querySelector('.chart.pointing')")
+    page.mouse.move(5, 5)
+    page.wait_for_function("() => !document.querySelector('.chart.pointing')")
+    canvas.evaluate("canvas => canvas.addEventListener('pointerleave', () => { window.left = true; })")
+    loss.get_by_role("heading").hover()
+    canvas.focus()
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('.chart.pointing')")
+    canvas.evaluate("canvas => scrollBy({ top: canvas.clientHeight / 2, behavior: 'instant' })")
+    page.wait_for_function("() => document.querySelector('.chart canvas:hover')")
+    canvas.evaluate("canvas => scrollBy({ top: 3 * canvas.clientHeight, behavior: 'instant' })")
+    page.wait_for_function("() => window.left")
+    page.evaluate(TWO_FRAMES)
+    assert page.locator(".chart.pointing").count() > 3
+
+
     speed = chart(page, "Moves per second")
     wait_for_paint(page, speed, "curve-3")
     speed.locator("canvas").focus()
