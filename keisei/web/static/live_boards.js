@@ -91,7 +91,7 @@ class LiveBoard {
       this.#showUpTo(this.shown + 1);
       const left = this.moves.length - this.shown;
       this.due = now + (left === 0 && this.game.outcome ? END_MS : left > MANY_MOVES ? HURRIED_MS : MOVE_MS);
-    } else if (this.repeats || this.newest.number !== this.game.number) {
+    } else if (this.repeats || this.newest !== this.game) {
       this.#begin(this.newest, 0);
       this.due = now + MOVE_MS;
     }
@@ -110,7 +110,7 @@ class LiveBoard {
   // The same game, later: its last moves, of which the first may be known.
   #extend(game) {
     const known = this.first + this.moves.length - game.before;
-    if (known < 0) return this.#begin(game, 0); // some are missing
+    if (known < 0) return; // some are missing: what is known is played first, then this is taken up as another game
     this.moves.push(...game.moves.slice(known));
     this.percents.push(...game.black_percent.slice(known));
     this.game = game;
