@@ -64,6 +64,8 @@ class RunFeed:
                     sent_games = self._games
                     quiet = False
                     yield written("games", sent_games)
+                if sent_state is not self._state:
+                    continue  # it has changed while the metrics were waited for
                 if quiet and not await self.changes.wait():
                     yield HEARTBEAT
         finally:
