@@ -32,6 +32,7 @@ from keisei.usi.thinking import Thinker
 from keisei.web.game_facts import texts_of_line
 
 NICENESS = 10
+RESERVE_MS = 1000  # of the time for a move: at a low priority an answer comes late
 LINES = 5
 _MOST_PV = 12  # moves of a line that are told
 _TELL_SECONDS = 0.25
@@ -166,7 +167,7 @@ class Requests:
         seconds = None
         if clocks := request.get("clocks"):
             limits = Limits(clocks=tuple(clocks), byoyomi=request["byoyomi"])
-            seconds = seconds_to_think(limits, game_of(request).turn, Options().network_delay)
+            seconds = seconds_to_think(limits, game_of(request).turn, RESERVE_MS)
         with self._lock:
             self._control = Control(time.monotonic(), seconds, waits=False)
             if not self.waiting.empty():  # a stop came before it began
