@@ -96,16 +96,16 @@ def test_a_foreign_page_reads_nothing(foreign: "Page", site: Web, path: str) -> 
     ],
 )
 def test_a_foreign_page_begins_no_game(foreign: "Page", site: Web, options: dict[str, Any]) -> None:
-    before = children_of(site.process.pid)
+    before = set(children_of(site.process.pid))
     body = f'{{"opponent": "{site.player("shipped")}", "side": "white"}}'
     foreign.evaluate(FETCH, [f"{site.base}/api/tables", {**options, "method": "POST", "body": body}])
     foreign.evaluate("([url, body]) => navigator.sendBeacon(url, body)", [f"{site.base}/api/tables", body])
     assert site.get("/api/site")["version"]
-    assert children_of(site.process.pid) == before  # no engine was started
+    assert set(children_of(site.process.pid)) <= before  # no engine was started
 
 
 def test_a_form_of_a_foreign_page_begins_no_game(foreign: "Page", site: Web) -> None:
-    before = children_of(site.process.pid)
+    before = set(children_of(site.process.pid))
     with foreign.expect_navigation() as navigation:
         foreign.evaluate(
             """url => { const form = document.createElement("form"), field = document.createElement("input");
@@ -116,7 +116,7 @@ def test_a_form_of_a_foreign_page_begins_no_game(foreign: "Page", site: Web) -> 
         )
     assert navigation.value is not None
     assert navigation.value.status == 403
-    assert children_of(site.process.pid) == before
+    assert set(children_of(site.process.pid)) <= before
 
 
 def test_a_foreign_page_hears_no_events(foreign: "Page", site: Web) -> None:
@@ -164,7 +164,7 @@ def test_a_foreign_window_cannot_reach_into_ours(foreign: "Page", site: Web) -> 
     with foreign.expect_popup() as opened:
         foreign.evaluate("url => { window.ours = window.open(url); }", f"{site.base}/play")
     opened.value.locator("#shell a").first.wait_for()
-    assert foreign.evaluate("() => window.ours.closed")  # severed by cross-origin-opener-policy
+    foreign.wait_for_function("() => window.ours.closed")  # severed by cross-origin-opener-policy
     assert opened.value.evaluate("() => window.opener") is None
 
 
@@ -172,6 +172,7 @@ def test_a_foreign_name_that_leads_here_is_refused(world: "tuple[Browser, Elsewh
     """DNS rebinding: the page came from rebound.test, whose address is now this machine's."""
     launched, _ = world
     context = launched.new_context()
+    context.set_default_timeout(PATIENCE_MS)
     try:
         opened = context.new_page()
         answer = opened.goto(f"http://rebound.test:{site.port}/")
