@@ -111,7 +111,7 @@ class GameStore:
             *((path, "evaluation") for path in matches),
             *((path, "training") for path in kept),
         ]:
-            with suppress(FileNotFoundError):  # set aside by a resume
+            with suppress(OSError):  # set aside by a resume, or not to be read
                 self._runs[run.path][path] = entry = _entry(run, path, kind, before.get(path))
                 found += entry[1]
         return found

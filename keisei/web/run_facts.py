@@ -1,4 +1,7 @@
-"""What a run's own files say about it: its settings, its device and size, and its last notices. Only read."""
+"""What a run's own files say about it: its settings, its device and size, and its last notices. Only read.
+
+A file that cannot be read is taken for one that is not there, so that one run hides no other.
+"""
 
 import json
 import re
@@ -37,9 +40,9 @@ def settings_of(run: Path) -> RunSettings:
     """Return the settings that a run trains with."""
     try:
         stat = (run / CONFIG).stat()
-    except FileNotFoundError:
+        return _read_settings(run / CONFIG, stat.st_mtime_ns, stat.st_size)
+    except OSError:
         return RunSettings()
-    return _read_settings(run / CONFIG, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=256)
@@ -78,7 +81,7 @@ def notices_of(run: Path) -> list[dict[str, str]]:
         with (run / LOG).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LOG_BYTES))
             text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
+    except OSError:
         return []
     parts = _ENTRY.split(text)[1:]  # time, text, time, text …; what is before the first is cut off
     entries = list(zip(parts[::2], parts[1::2], strict=False))
@@ -95,7 +98,7 @@ def _shortened(text: str) -> str:
 def _description(run: Path) -> Mapping[str, Any]:
     try:
         described = json.loads((run / RUN).read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return {}
     return described if isinstance(described, dict) else {}
 
@@ -104,5 +107,5 @@ def _beginning(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(_LOG_BYTES).decode("utf-8", "replace")
-    except FileNotFoundError:
+    except OSError:
         return ""

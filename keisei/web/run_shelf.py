@@ -114,12 +114,12 @@ def about(run: Run) -> dict[str, Any]:
 
 
 def last_step(metrics: Path) -> int:
-    """Return the step in the last whole line of a metrics.jsonl, 0 if there is none."""
+    """Return the step in the last whole line of a metrics.jsonl, 0 if there is none that can be read."""
     try:
         with metrics.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
             lines = file.read().split(b"\n")[:-1]  # what follows the last newline is torn
-    except FileNotFoundError:
+    except OSError:
         return 0
     for line in reversed(lines):
         try:

@@ -269,3 +269,16 @@ def test_the_listing_says_where_each_run_stands(tmp_path: Path) -> None:
         wait_until(lambda: "half" not in {run["name"] for run in server.get("/api/site")["runs"]})
         assert server.get(f"/api/runs/{runs['half']['id']}/curves?names=a", 404)["error"] == "no such run"
     assert json.loads((tmp_path / "gone" / "run.json").read_text())["seed"] == 7
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "config.yaml", "run.json", "train.log"])
+def test_a_run_whose_files_cannot_be_read_hides_no_other(tmp_path: Path, file: str) -> None:
+    made_run(tmp_path / "runs" / "first")
+    other = made_run(tmp_path / "runs" / "other")
+    (other / file).unlink()
+    (other / file).mkdir()  # which nobody can read, not even root
+    with web(tmp_path) as server:
+        assert {run["name"] for run in server.get("/api/site")["runs"]} == {"first", "other"}
+        assert server.get("/api/games")["total"] == 24
+        with server.events(f"/api/runs/{server.run('first')}/events?{NAMES}") as events:
+            assert next_event(events, "state").data["run"]["name"] == "first"
