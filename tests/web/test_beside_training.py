@@ -86,7 +86,7 @@ def command_of(pid: int) -> str:
 
 
 def test_the_weights_are_to_the_bit_the_same_with_viewers(tmp_path: Path) -> None:
-    settings = [*GAMES_END_SOON, "run.name=first", "training.total_timesteps=4096", "run.keep_checkpoints=3"]
+    settings = [*GAMES_END_SOON, "run.name=first", "training.total_timesteps=8192", "run.keep_checkpoints=3"]
     (tmp_path / "alone").mkdir()
     (tmp_path / "watched").mkdir()
     assert keisei("train", "--config", "tiny", *settings, cwd=tmp_path / "alone").returncode == 0
