@@ -228,7 +228,7 @@ export class PlayTable {
           check: this.table.check,
           still: true,
         });
-      tell(error.message);
+      this.#tell(error);
     }
   }
 
@@ -249,7 +249,7 @@ export class PlayTable {
           }),
         );
     } catch (error) {
-      tell(error.message);
+      this.#tell(error);
     } finally {
       buttons.hint.removeAttribute("aria-busy");
       buttons.hint.disabled = this.table.state !== "yours";
@@ -326,8 +326,21 @@ export class PlayTable {
         this.#showLines(lines, this.t("play.its lines"));
     });
     this.stream.addEventListener("error", () => {
-      if (this.stream?.readyState === EventSource.CLOSED) tell(this.t("shell.no answer"));
+      if (this.stream?.readyState === EventSource.CLOSED) this.#refused();
     });
+  }
+
+  // The stream was refused: of a table that has ended while nobody looked, most likely.
+  async #refused() {
+    try {
+      this.take(await api(`/api/tables/${this.table.id}`));
+    } catch (error) {
+      this.#tell(error);
+    }
+  }
+
+  #tell(error) {
+    tell(error.status === 404 ? this.t("play.table gone") : error.message);
   }
 
   #key(event) {

@@ -1,4 +1,4 @@
-"""What a page is asked about its looks: scripts that return what is wrong, or where the focus is."""
+"""Scripts for pages: they return what is wrong with the looks, or where the focus is; HIDE hides the page."""
 
 # Texts in sight that are too small, or too like what is behind them: WCAG AA.
 PALE = """() => {
@@ -86,4 +86,9 @@ LABELS = """() => [...document.querySelectorAll("main [aria-label], main [title]
 SHARP = """() => {
   const canvas = document.querySelector(".chart canvas");
   return canvas.width > 0 && canvas.width === Math.round(canvas.clientWidth * 2) && canvas.clientWidth;
+}"""
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
 }"""

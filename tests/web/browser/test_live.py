@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from look_probes import HIDE
 from made_runs import STEPS, line, made_run
 from web_fixtures import PATIENCE_MS
 from web_server import KEISEI, Web, wait_until, web
@@ -30,11 +31,6 @@ PAINTED = """(canvas, name) => {
   for (let i = 0; i < data.length; i += 4)
     if (data[i + 3] > 200 && Math.hypot(data[i] - r, data[i + 1] - g, data[i + 2] - b) < 8) found++;
   return found;
-}"""
-
-HIDE = """hidden => {
-  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
-  document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
 

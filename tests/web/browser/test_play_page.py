@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from look_probes import HIDE
 from play_page import PATIENCE_MS, PlayPage, replayed, strong_move
 from playwright.sync_api import expect
 from web_fixtures import watched
@@ -374,4 +375,19 @@ def test_a_table_that_is_gone_is_told_and_a_new_game_offered(browser: "Browser",
     expect(page.get_by_role("alert")).to_contain_text("no longer on the server")
     expect(page.locator(".new-game")).to_be_visible()
     expect(page).to_have_url(f"{site.base}/play")
+    context.close()
+
+
+def test_a_table_that_has_ended_while_nobody_looked_is_told(browser: "Browser", site: Web) -> None:
+    context = browser.new_context(locale="en-GB")  # whose console may have the refusals
+    context.set_default_timeout(PATIENCE_MS)
+    play = PlayPage(context.new_page(), site)
+    play.start()
+    play.page.evaluate(HIDE, True)
+    play.close()
+    play.page.evaluate(HIDE, False)
+    expect(play.page.get_by_role("alert")).to_contain_text("no longer on the server")
+    play.page.get_by_role("alert").get_by_role("button").click()
+    play.press_move("7g7f")
+    expect(play.page.get_by_role("alert")).to_contain_text("no longer on the server")
     context.close()
