@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,12 @@ def test_only_two_engines_analyze_and_a_killed_one_is_started_again(tmp_path: Pa
             server.post(f"/api/games/{game}/analysis", {"network": network, "visits": visits}, 201)[
                 "analysis"
             ]
-            for visits in (900, 901, 902)
+            for visits in (300, 301, 302)
         ]
-        wait_until(lambda: len(children_of(server.process.pid)) == 2, "two engines")
-        os.kill(children_of(server.process.pid)[0], signal.SIGKILL)
-        for one in wanted:
-            with server.events(f"/api/analyses/{one}/events") as events:
+        with ExitStack() as followed:  # all the time: one that nobody follows ends after a while
+            streams = [followed.enter_context(server.events(f"/api/analyses/{one}/events")) for one in wanted]
+            wait_until(lambda: len(children_of(server.process.pid)) == 2, "two engines")
+            os.kill(children_of(server.process.pid)[0], signal.SIGKILL)
+            for events in streams:
                 assert next_event(events, "done")
                 assert len(children_of(server.process.pid)) <= 2
