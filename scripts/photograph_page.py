@@ -46,7 +46,7 @@ def photograph(
         except Error as error:
             raise UserError(f"cannot open {address}: {str(error).splitlines()[0]}") from error
         page.locator("main section").first.wait_for()
-        if page.locator("main[data-step]").count():
+        if page.locator("main .boards").count():
             page.locator(".live-board").nth(3).wait_for()
         page.wait_for_timeout(1000 * seconds)
         return bytes(page.screenshot())
