@@ -29,7 +29,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 60_000  # for a busy machine
+PATIENCE_MS = 120_000  # for a busy machine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

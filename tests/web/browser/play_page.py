@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from playwright.sync_api import expect
+from web_fixtures import PATIENCE_MS
 from web_server import Web
 
 from keisei.search.alpha_beta import alpha_beta
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 RANKS = "abcdefghi"
-PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 
 

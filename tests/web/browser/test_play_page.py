@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pytest
 from look_probes import HIDE
-from play_page import PATIENCE_MS, PlayPage, replayed, strong_move
+from play_page import PlayPage, replayed, strong_move
 from playwright.sync_api import expect
-from web_fixtures import watched
+from web_fixtures import PATIENCE_MS, watched
 from web_server import Web, children_of, wait_until
 
 from keisei.shogi import START_SFEN

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from web_fixtures import watched
+from web_fixtures import PATIENCE_MS, watched
 from web_server import Web
 
 from keisei.shogi import ShogiGame
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Locator, Page
 
-PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 # The rows of the board as a screen reader hears them.
 SHOWN = """async () => {
