@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import MATE_IN_SEVEN, made_run
+from made_runs import MATE_IN_SEVEN, STEPS, made_run, shipped_checkpoint
 from web_server import Web, children_of, next_event, wait_until, web
 
 
@@ -108,3 +108,14 @@ def test_only_two_engines_analyze_and_a_killed_one_is_started_again(tmp_path: Pa
             for events in streams:
                 assert next_event(events, "done")
                 assert len(children_of(server.process.pid)) <= 2
+
+
+def test_an_engine_at_rest_makes_room_for_another_networks(tmp_path: Path) -> None:
+    shipped_checkpoint(made_run(tmp_path / "runs" / "first"), STEPS)
+    with web(tmp_path) as server:
+        networks = [one["id"] for one in server.get("/api/site")["players"] if one["kind"] == "network"]
+        assert len(networks) == 3
+        for network in networks:
+            path, asked = f"/api/games/{a_game(server)}/candidates", {"ply": 0, "visits": 5}
+            assert server.post(path, {**asked, "network": network})["lines"]
+        wait_until(lambda: len(children_of(server.process.pid)) <= 2, "room")
