@@ -319,7 +319,10 @@ export class PlayTable {
     }
     if (this.stream) return;
     this.stream = new EventSource(`/api/tables/${this.table.id}/events`);
-    this.stream.addEventListener("table", event => this.take(JSON.parse(event.data)));
+    this.stream.addEventListener("table", event => {
+      const table = JSON.parse(event.data);
+      if (table.version !== this.table.version) this.take(table); // taken again it would let go of a piece just chosen
+    });
     this.stream.addEventListener("thinking", event => {
       const { ply, lines } = JSON.parse(event.data);
       if (ply === this.table.moves.length && this.table.state === "thinking")
