@@ -7,7 +7,7 @@ from pathlib import Path
 from keisei.runs.find import SHIPPED_PATH
 
 _KIF = "先手：甲\n後手：乙\n手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 投了\n"
-_STEP = "step_000002585216"  # the shipped network's
+_STEP = "step_000007755520"  # the shipped network's
 _RUNS = ("first", "truncated", "flipped", "manifest", "no-weights", "state", "no-run", "run-not-json")
 
 _FILES: dict[str, str | bytes] = {
