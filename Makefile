@@ -26,7 +26,7 @@ help:  ## show this list
 
 build: $(BUILT)  ## set up .venv and build the extension
 
-train: $(BUILT)  ## train a player for 15 minutes with the default config; ARGS='training.games=128'
+train: $(BUILT)  ## train a player for 15 minutes with the default config; ARGS='run.seed=2'
 	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
 # One process with one thread: the same network to the bit on every CPU with the same kernels.
