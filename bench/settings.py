@@ -2,7 +2,6 @@
 
 import importlib.util
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from results import fairy_stockfish_path
 
@@ -10,8 +9,6 @@ from keisei.config.files import load_config
 from keisei.config.schema import AppConfig
 from keisei.shogi.positions import Positions
 from keisei.shogi.vector import Batch, VectorGames
-
-REQUIREMENTS = Path(__file__).with_name("requirements-peers.txt")
 
 # The module or program that shows a peer to be installed, and what installs it.
 KNOWN = {

@@ -32,11 +32,6 @@ class Engine:
         self._lock = asyncio.Lock()
         self._number = 0
 
-    @property
-    def pid(self) -> int | None:
-        """Its process, None if there is none."""
-        return None if self._process is None else self._process.pid
-
     async def start(self) -> None:
         """Start the process if there is none, and wait until it can think."""
         await self._twice(self._process_ready)

@@ -64,11 +64,6 @@ class Table:
             return "failed"
         return "yours" if self.game.turn is self.game.seat.side else "thinking"
 
-    @property
-    def engine_pid(self) -> int | None:
-        """The engine's process."""
-        return self._engine.pid
-
     def facts(self) -> dict[str, Any]:
         """Return everything of the table."""
         return {

@@ -51,11 +51,6 @@ class ClusterKind(IntEnum):
     FAILED = 33
     NOTE = 34  # a line for the user
 
-    @property
-    def is_from_site(self) -> bool:
-        """Whether a site sends it to the learner."""
-        return self >= ClusterKind.READY
-
 
 def pack(fields: Mapping[str, Any], *parts: bytes | bytearray | memoryview) -> bytes:
     """Return the body of a message."""
