@@ -1,4 +1,4 @@
-"""All texts of the pages in both languages: each view's own, and results and sides of keisei.language."""
+"""All texts of the pages in both languages: each view's own, and how games end, from keisei.language."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,11 +8,9 @@ from keisei.language.texts import TEXTS as SPOKEN
 from keisei.shogi import Reason
 from keisei.web import texts_games, texts_live, texts_play, texts_shell
 
-_SHARED = ("black", "white", "win", "draw", "unfinished", *map(str, Reason))
-
 TEXTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        **{key: SPOKEN[key] for key in _SHARED},
+        **{str(reason): SPOKEN[str(reason)] for reason in Reason},
         **texts_shell.TEXTS,
         **texts_live.TEXTS,
         **texts_games.TEXTS,

@@ -17,7 +17,7 @@ export function playerBar({ name, side, sideName, place }) {
   return Object.assign(bar, { clock, state });
 }
 
-export function sideMark(side) {
+function sideMark(side) {
   return svg(
     "svg",
     { class: `side-mark ${side}`, viewBox: "0 0 20 20", "aria-hidden": "true" },
@@ -84,7 +84,7 @@ export function isCommand(event) {
 }
 
 // The win rate of the side to move, from Black's.
-export const percentOf = (blackPercent, turn) => (turn === "b" ? blackPercent : 100 - blackPercent);
+const percentOf = (blackPercent, turn) => (turn === "b" ? blackPercent : 100 - blackPercent);
 
 // What a search says of one move, in a few characters: "62 %", "mate 5".
 export function verdict(line, turn, t) {
