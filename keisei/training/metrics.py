@@ -92,7 +92,7 @@ _PARALLEL_TEXTS = {
     "steps_generated": "Moves played by workers since the process began: trained + in flight + discarded.",
     "steps_trained": "Workers' moves trained on since the process began.",
     "steps_in_flight": "Workers' moves neither trained on nor discarded yet.",
-    "steps_discarded": "Workers' moves discarded since the process began, for the six reasons below.",
+    "steps_discarded": "Workers' moves discarded since the process began, for the reasons below.",
     **{
         f"discarded_{reason}": f"Moves discarded because {text}." for reason, text in _DISCARDED_TEXTS.items()
     },
