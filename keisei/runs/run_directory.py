@@ -5,6 +5,7 @@
       run.json           seed, command, versions, machine, commit; and every resume
       lock               held by the training process, with its pid
       checkpoints/  metrics.jsonl  tensorboard/  plots/  train.log
+      ray.log            what Ray has said, if a cluster plays
       games/             training games, if run.keep_games says so
       live_games.json    games in progress, while somebody watches; watching: touched by who does
       set_aside/         what came after the older checkpoint that the run was resumed from
