@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from keisei.cli.arguments import Lang
 from keisei.errors import UserError, install_command
 from keisei.language import speaker_for
 from keisei.runs.find import NothingFoundError, find
@@ -40,7 +39,10 @@ def web(
         ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = False,
-    lang: Lang = None,
+    lang: Annotated[
+        str | None,
+        typer.Option(metavar="en|ja", help="English or Japanese.", show_default="as each browser says"),
+    ] = None,
 ) -> None:
     """Show runs as they learn and their games, and play against them, on a page in the browser.
 

@@ -11,6 +11,7 @@ import pytest
 from made_runs import made_run
 from web_server import KEISEI, PATIENCE, free_port, web
 
+from keisei.cli.app import load_command
 from keisei.web.address import PORT, is_loopback, listen
 
 
@@ -41,6 +42,11 @@ def test_a_run_that_begins_later_appears(tmp_path: Path) -> None:
         assert server.player("shipped")
         made_run(tmp_path / "runs" / "later")
         assert [run["name"] for run in server.get("/api/site")["runs"]] == ["later"]
+
+
+def test_the_help_says_that_browsers_choose_the_language() -> None:
+    defaults = {option.name: option.show_default for option in load_command("web").params}
+    assert defaults["lang"] == "as each browser says"  # not the locale, as in the terminal
 
 
 def test_the_language_of_the_command_line_is_told(tmp_path: Path) -> None:
