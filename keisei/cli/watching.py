@@ -34,8 +34,9 @@ def watch(
 
     keisei watch runs/first --speed 5
 
-    It shows one game to its end, then the next. The training writes some of its games only while somebody
-    watches, and learns the same. Ctrl-C ends.
+    It shows one game to its end, then the next; Ctrl-C ends it.
+
+    A training reports games only while somebody watches, and learns the same.
     """
     speaker = speaker_for(lang)
     path = _running() if run is None else _named(run)
