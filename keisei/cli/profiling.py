@@ -60,9 +60,11 @@ def profile(
 
     keisei profile --pid 4711
 
-    Trains for a few seconds, three times: undisturbed, with stacks sampled, and under cProfile. Stacks have
-    native frames where py-spy is installed and may trace (root, or CAP_SYS_PTRACE in a container), else
-    Python's only. docs/profiling.md explains the report.
+    Trains three times for a few seconds: undisturbed, with stacks sampled, and under cProfile.
+
+    Stacks have native frames where py-spy may trace: CAP_SYS_PTRACE in a container.
+
+    docs/profiling.md explains the report.
     """
     settings = load_config(config, overrides or [])
     for name, _, value in (override.partition("=") for override in overrides or []):
