@@ -1,6 +1,6 @@
 """What a network thinks of a game: the best moves of one position, or every position of the whole game.
 
-An analysis goes on while somebody follows it; who asks the same again gets the same analysis.
+An analysis goes on while somebody follows it; whoever asks for the same one joins it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from keisei.web.game_store import StoredGame
 from keisei.web.run_shelf import WebPlayer, id_of
 
 MOST_KEPT = 40
-_ALONE_SECONDS = 30.0  # nobody has to follow an analysis for so long
+_ALONE_SECONDS = 30.0  # an analysis ends when nobody has followed it for so long
 
 
 class Analysis:

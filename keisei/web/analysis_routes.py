@@ -14,11 +14,11 @@ from keisei.web.run_shelf import WebPlayer
 from keisei.web.site import Site
 from keisei.web.tables import MOST_VISITS, USUAL_VISITS
 
-_LOOK_SECONDS = 0.25  # between two looks whether the client is still there
+_LOOK_SECONDS = 0.25  # between two checks that the client is still there
 
 
 def routes(site: Site) -> list[Route]:
-    """Return them."""
+    """Return these routes."""
 
     async def network(fields: Fields) -> WebPlayer:
         player = await asyncio.to_thread(site.shelf.player, fields.text("network"))

@@ -35,7 +35,7 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def refused(_request: Request, error: Exception) -> Response:
-    """Return the response for a Refusal, or for a mistake that some other room found."""
+    """Return the response for a Refusal, or for a mistake that another package has found."""
     if isinstance(error, Refusal):
         return json_response({**error.facts, "error": str(error)}, error.status)
     assert isinstance(error, UserError | ValueError)

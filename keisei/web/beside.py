@@ -1,8 +1,8 @@
-"""The page beside a training: a process that ends with whoever started it, in whatever way that ends.
+"""The page beside a training: a process that ends when the one that started it does, however that ends.
 
     with page_beside(Path("runs")) as address: ...
 
-The one who starts it binds the port, so the address is known at once; the process is
+The training binds the port, so the address is known at once; the process is
 `python -m keisei.web.beside DIRECTORY FD`, and its stdin ends with its parent.
 """
 

@@ -1,4 +1,4 @@
-"""The engines of analyses: at most so many at work, kept for a while for the next question."""
+"""The engines of analyses: a limited number of them, each kept for a while for the next question."""
 
 import asyncio
 import time

@@ -44,7 +44,7 @@ def texts_of_line(game: ShogiGame, moves: Sequence[Move]) -> dict[str, list[str]
 
 @lru_cache(maxsize=10_000)
 def opening_texts(sfen: str, moves: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the same of the first moves of a game."""
+    """Return the first moves of a game, likewise."""
     return texts_of_line(ShogiGame(sfen), [Move.from_usi(move) for move in moves])
 
 

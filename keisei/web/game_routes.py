@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def routes(site: Site) -> list[Route]:
-    """Return them."""
+    """Return these routes."""
 
     def games(request: Request) -> list[StoredGame]:
         wanted = request.query_params.get("run")

@@ -79,7 +79,7 @@ class Guard:
         return None
 
     def _without_token(self, scope: MutableMapping[str, Any]) -> Response | None:
-        """Return the answer to who has not shown the token; one in the query becomes a cookie."""
+        """Return the answer to a client that has not shown the token; one in the query becomes a cookie."""
         if self._token is None:
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)

@@ -1,4 +1,4 @@
-"""Ratings of a run's players, from its store of results: one table for each conditions and seed."""
+"""Ratings of a run's players, from its store of results: one table for each set of conditions and seed."""
 
 import math
 import threading

@@ -1,6 +1,6 @@
 """What a run's own files say about it: its settings, its device and size, and its last notices. Only read.
 
-A file that cannot be read is taken for one that is not there, so that one run hides no other.
+A file that cannot be read counts as missing, so that one run does not hide the others.
 """
 
 import json

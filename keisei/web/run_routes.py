@@ -20,7 +20,7 @@ _MOST_STEP = 2**53
 
 
 def routes(site: Site) -> list[Route]:
-    """Return them."""
+    """Return these routes."""
 
     async def about(_request: Request) -> Response:
         return json_response(await asyncio.to_thread(_site_facts, site))

@@ -64,7 +64,7 @@ def _last(rows: MetricRows, name: str) -> tuple[int, float] | None:
 
 
 def _rating(rows: MetricRows) -> dict[str, Any] | None:
-    """Return the last rating; null for what is unbounded, such as that of who has won all games."""
+    """Return the last rating; null for what is unbounded, as after winning all games."""
     ends = {end: rows.column(f"{_RATING}{end}") for end in ("", "_low", "_high")}
     known = np.flatnonzero(np.logical_or.reduce([np.isfinite(values) for values in ends.values()]))
     if not len(known):

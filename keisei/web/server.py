@@ -1,7 +1,7 @@
 """The server as a process, and how it ends.
 
-Ctrl-C and SIGTERM end streams and engines at once; what is still being read is left, since nothing here has
-anything to save.
+Ctrl-C and SIGTERM end streams and engines at once; what is still being read is abandoned, since nothing here
+needs saving.
 """
 
 import asyncio

@@ -100,7 +100,7 @@ class Table:
     # What a person does.
 
     def move(self, move: str, ply: int) -> None:
-        """Play a move after so many."""
+        """Play a move in the position after so many."""
         self._expect_turn(ply)
         self.game.push(move)
         self._go_on()
@@ -197,7 +197,7 @@ class Table:
             self.game.declare()
         else:
             try:
-                await self._engine.start()  # which takes a second, at nobody's cost
+                await self._engine.start()  # which takes a second that nobody waits for
                 self._run_clock(self.game.turn)
                 answer = await self._engine.ask(self._request(), self._told)
             except EngineError as error:

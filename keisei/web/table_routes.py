@@ -19,7 +19,7 @@ _DEEDS = ("move", "undo", "resign", "declare", "hint", "set", "close")
 
 
 def routes(site: Site) -> list[Route]:
-    """Return them."""
+    """Return these routes."""
 
     async def begin(request: Request) -> Response:
         fields = await read_json(request)

@@ -1,4 +1,4 @@
-"""All tables of a server: at most so many, and those that nobody uses end by themselves."""
+"""All tables of a server: a limited number of them, and those that nobody uses end by themselves."""
 
 import asyncio
 import secrets

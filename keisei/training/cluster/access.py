@@ -1,6 +1,6 @@
 """What it takes to use a Ray cluster: the extra, an address that answers, a token, Ray's environment.
 
-All mistakes are found here, before Ray is started, and told in a line each.
+All mistakes are found here, before Ray is started, and reported in one line each.
 """
 
 import importlib.util

@@ -184,7 +184,7 @@ class ClusterHands:
 
     @property
     def outlook(self) -> str:
-        """What is done, in words, about having no node."""
+        """What happens while there is no node, in words."""
         return "nodes play again as soon as there is one"
 
     @property

@@ -1,4 +1,4 @@
-"""What must be alike on all machines of a cluster, and what would be good to be: versions and kernels."""
+"""What must be alike on all machines of a cluster, and what had better be: versions and kernels."""
 
 import os
 import platform

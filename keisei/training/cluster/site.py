@@ -36,7 +36,7 @@ from keisei.training.parallel.worker_setup import begin_games
 
 _STATUS_SECONDS = 0.25
 _LONGEST_LOOK = 1.0  # seconds of silence that one look may add
-_CHUNK_SECONDS = 0.002  # between two looks at messages that could not be sent at once
+_CHUNK_SECONDS = 0.002  # between two attempts to send what could not be sent at once
 _SEND_SECONDS = 0.02  # to wait at once for the socket to take a segment
 
 Messages = list[tuple[ClusterKind, bytes]]

@@ -17,7 +17,7 @@ export function moveArrows(board, arrows) {
     .reverse();
 }
 
-// `crowded`: a better move has its words at the square that this one goes to.
+// `crowded`: a better move's text is already at the square that this one goes to.
 function moveArrow(board, { move, text }, rank, crowded) {
   const drawn = isDrop(move) ? droppedPiece(board, move) : shaft(board, move, rank);
   const place = isDrop(move) ? lowerPart : crowded ? halfWay : beyondPoint;

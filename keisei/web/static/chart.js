@@ -1,5 +1,5 @@
-// One chart: title, legend with values, canvas. It shows the curves of a group's runs and passes what is done with
-// mouse, finger and keys on to the group, so that all charts have the same stretch and crosshair.
+// One chart: title, legend with values, canvas. It shows the curves of a group's runs and hands mouse,
+// touch and key events to the group, so that all charts have the same stretch and crosshair.
 //
 // spec: { title, curves: [{ label, name | part and whole, interval? }], kind, bounds? }. A curve is a metric, or a
 // ratio of two; `interval` names the metrics of its lower and upper end; `kind` is that of Numbers.of; bounds:

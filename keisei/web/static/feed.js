@@ -1,4 +1,4 @@
-// Follows a run by one event stream. A hidden page lets go of it (a browser allows six for a host) and comes
+// Follows a run by one event stream. A hidden page lets go of it (a browser allows six per host) and comes
 // back for what it has missed; after a lost connection it tries again, less and less often.
 
 const FIRST_WAIT_MS = 1000, LONGEST_WAIT_MS = 30000;

@@ -38,7 +38,7 @@ function wanted() {
   return Object.fromEntries([...FILTERS, "winner", "offset"].map(name => [name, query.get(name)]).filter(([, value]) => value));
 }
 
-// The filters in the form; one of who won is asked for by another name than one of what the player did.
+// The filters in the form; who won has another name in the query than how the player did.
 function chosen() {
   const filters = {};
   for (const name of FILTERS) {
@@ -49,7 +49,7 @@ function chosen() {
   return filters;
 }
 
-// Goes to other filters, of which the address tells; going back comes back to the old ones.
+// Applies other filters and puts them in the address, so that going back returns to the old ones.
 function choose(filters) {
   clearTimeout(typing);
   const address = `/games?${new URLSearchParams(filters)}`;

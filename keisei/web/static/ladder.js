@@ -1,4 +1,4 @@
-// The ladder: every player's Elo with its interval, one table for each set of conditions that were played under.
+// The ladder: every player's Elo with its interval, one table for each set of conditions of play.
 
 import { Numbers, ticks } from "./numbers.js";
 import { api, begin, element, svg, tell } from "./shell.js";
@@ -76,7 +76,7 @@ function bound(low, high) {
   return low !== null ? `> ${numbers.whole(low)}` : high !== null ? `< ${numbers.whole(high)}` : "–";
 }
 
-// The Elo as a bar from the left, its interval as a line across the bar's end; what has no end fades out.
+// The Elo as a bar from the left, its interval as a line across the bar's end; an open end fades out.
 function bar({ elo, low, high }, range) {
   const x = value => (value - range[0]) / (range[1] - range[0]) * WIDTH, middle = HEIGHT / 2;
   const from = low ?? range[0], to = high ?? range[1], at = elo ?? low ?? high;

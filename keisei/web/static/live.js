@@ -56,7 +56,7 @@ function start() {
   }, LOOK_MS);
 }
 
-// The runs there are now, null while the server does not answer: the stream says so already.
+// The runs that there are now; null while the server does not answer, which the stream reports already.
 async function look() {
   try {
     return (await api("/api/site")).runs;
@@ -168,7 +168,7 @@ function showState(state) {
   showGamesState();
 }
 
-// New content, unless it is the same: a list somebody reads stays where it is.
+// Replaces content only if it has changed: a list that somebody is reading stays where it is.
 function keepScrolled(part, content) {
   const fresh = part.cloneNode(false);
   fresh.append(...[content].flat());

@@ -1,5 +1,5 @@
-// Games of a running training, on small boards. The training is faster than an eye: each board plays one game from
-// move to move at a readable pace, and then takes up the newest one. A board that begins to watch joins a game near its end.
+// Games of a running training, on small boards. A training plays faster than the eye can follow: each board shows one
+// game move by move at a readable pace, and then takes up the newest one. A board that begins to watch joins a game near its end.
 
 import { MiniBoard } from "./mini_board.js";
 import { Position } from "./position.js";
