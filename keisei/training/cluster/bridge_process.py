@@ -27,6 +27,7 @@ _CODE = "import sys; from keisei.training.cluster.bridge import main; main(*map(
 _LONGEST_LOOK = (
     1.0  # seconds of silence that one look may add: a learner that slept must not blame the bridge
 )
+_CONNECT_SECONDS = 60.0  # of silence before a bridge that is not connected yet is replaced
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 30.0
 _LEAVE_SECONDS = 6.0
 _LAST_BYTES = 2000
@@ -35,15 +36,13 @@ _LAST_BYTES = 2000
 class BridgeProcess:
     """The bridge to the cluster at this address. Nothing runs before `start_if_due`.
 
-    errors: where Ray's own words go; a temporary file if None. patience: seconds of silence, of a bridge that
-    is connected, before it is replaced. connecting: seconds that it has for that.
+    errors: where Ray's own words go; a temporary file if None. patience: seconds of silence before a
+    bridge that is connected is replaced.
     """
 
-    def __init__(
-        self, address: str, *, insecure: bool, errors: Path | None, patience: float, connecting: float = 60.0
-    ) -> None:
+    def __init__(self, address: str, *, insecure: bool, errors: Path | None, patience: float) -> None:
         self._address, self._insecure, self._errors = address, insecure, errors
-        self._patience, self._connecting = patience, connecting
+        self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
         self._wire: Wire[ClusterKind] | None = None
         self._due_at, self._failures = 0.0, 0
@@ -135,7 +134,7 @@ class BridgeProcess:
             self._silent_seconds = 0.0
             if messages[0][0] is not ClusterKind.REFUSED:
                 self._connected, self._failures = True, 0
-        elif self._silent_seconds > (self._patience if self._connected else self._connecting):
+        elif self._silent_seconds > (self._patience if self._connected else _CONNECT_SECONDS):
             self._end(f"it gave no sign of life for {self._silent_seconds:.0f} s")
         return messages
 
