@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import pytest
 
+from keisei.config.schema import Algorithm, Opponent
+from keisei.training.metrics import PHASES
+from keisei.training.parallel.worker_status import State
 from keisei.web.app import STATIC
 from keisei.web.texts import TEXTS, texts_in
 
@@ -30,6 +34,13 @@ def test_every_key_that_a_script_uses_exists(path: Path) -> None:
             assert any(name.startswith(start) if rest else name == start for name in TEXTS), (
                 f"{path.name}: {start}"
             )
+
+
+def test_what_runs_name_has_a_text() -> None:
+    kinds = {"opponent": Opponent, "worker": State, "algorithm": Algorithm}
+    keys = {f"live.{kind} {name}" for kind, names in kinds.items() for name in get_args(names)}
+    keys |= {f"live.phase {name}" for name in PHASES}
+    assert keys - set(TEXTS) == set()
 
 
 def test_the_scripts_use_texts() -> None:

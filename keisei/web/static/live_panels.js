@@ -3,7 +3,7 @@
 
 import { OPPONENTS } from "./live_charts.js";
 import { duration } from "./numbers.js";
-import { element } from "./shell.js";
+import { element, nameOf } from "./shell.js";
 
 const NO_INTERVAL = "–";
 
@@ -24,7 +24,7 @@ export function strengthPanel({ rating }, { t, numbers }) {
 export function scoresPanel({ scores }, { t, numbers }) {
   if (!scores.length) return [element("p", { class: "dim" }, t("live.no evaluation"))];
   const place = ({ opponent }) => OPPONENTS.indexOf(opponent);
-  return [...scores].sort((one, other) => place(one) - place(other)).map(({ opponent, score }) => bar(t(`live.opponent ${opponent}`), score, numbers.percent(score), "score"));
+  return [...scores].sort((one, other) => place(one) - place(other)).map(({ opponent, score }) => bar(nameOf("live.opponent", opponent), score, numbers.percent(score), "score"));
 }
 
 // Who won, as one bar of three parts, and how games ended.
@@ -47,14 +47,14 @@ export function resultsPanel({ results }, { t, numbers }) {
 export function phasesPanel({ phases }, { t, numbers }) {
   const shares = Object.entries(phases ?? {}).filter(([, share]) => share >= 0.0005).sort((a, b) => b[1] - a[1]);
   if (!shares.length) return [element("p", { class: "dim" }, t("live.no data"))];
-  return shares.map(([phase, share]) => bar(t(`live.phase ${phase}`), share, numbers.percent(share)));
+  return shares.map(([phase, share]) => bar(nameOf("live.phase", phase), share, numbers.percent(share)));
 }
 
 export function workersPanel({ workers }, { t, numbers }) {
   if (!workers?.length) return [element("p", { class: "dim" }, t("live.no workers"))];
   return workers.map(({ number, state, moves, restarts, utilisation }) => element("div", { class: "worker" },
     bar(t("live.worker", { n: number }), utilisation, numbers.percent(utilisation)),
-    element("small", null, [state && t(`live.worker ${state}`), t("live.worker moves", { n: numbers.short(moves) }),
+    element("small", null, [state && nameOf("live.worker", state), t("live.worker moves", { n: numbers.short(moves) }),
       t(restarts === 1 ? "live.restart" : "live.restarts", { n: numbers.whole(restarts) })].filter(Boolean).join(" · "))));
 }
 
@@ -86,7 +86,7 @@ export function stateBadge({ state }, { t }) {
 }
 
 function factWords({ algorithm, parameters, device, seed }, { t, numbers }) {
-  return [algorithm && t(`live.algorithm ${algorithm}`), known(parameters) && t("live.parameters", { n: numbers.whole(parameters) }),
+  return [algorithm && nameOf("live.algorithm", algorithm), known(parameters) && t("live.parameters", { n: numbers.whole(parameters) }),
     device, known(seed) && t("live.seed", { n: seed })].filter(Boolean);
 }
 

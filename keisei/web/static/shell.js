@@ -26,6 +26,11 @@ export function t(key, values = {}) {
   return text.replace(/\{([^}]+)\}/g, (_, name) => values[name] ?? "");
 }
 
+// What a run calls a phase, an opponent and the like, in the chosen language; a name of another version stays as it is.
+export function nameOf(kind, name) {
+  return texts[`${kind} ${name}`] ?? name;
+}
+
 // JSON from the server: POST if there is a body. The Error of a refusal has the server's line, `status` and `answer`.
 export async function api(path, body) {
   const options =
