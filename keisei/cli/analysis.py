@@ -37,7 +37,7 @@ def analyze(
     visits: Annotated[int, typer.Option(min=1, max=1_000_000, help="Search visits per position.")] = 400,
     missed: Annotated[
         float,
-        typer.Option(min=0, max=100, help="A better move is named if the one played lost so many percent."),
+        typer.Option(min=0, max=100, help="Name a better move where so many percentage points were lost."),
     ] = 10.0,
     game_number: GameNumber = None,
     out: Annotated[

@@ -74,7 +74,7 @@ def play(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Play on from a .kif, .ki2, .csa or .usi game, or a position in a .sfen.",
+            help="Play on from a game (.kif, .ki2, .csa, .usi) or a position (.sfen).",
         ),
     ] = None,
     moves: Annotated[
