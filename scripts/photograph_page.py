@@ -6,6 +6,7 @@ The picture has few colours, so that it is small; a second later the boards look
 
 import argparse
 import io
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from keisei.errors import UserError
 WAIT_MS = 120_000  # for the first games of a training
 COLORS = 256  # with fewer, the lines of charts lose their own
 ROUNDS = 4  # to find them; without, the background is tinted
+NAMES = ("chromium", "chromium-browser", "google-chrome")  # as in the Makefile
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
@@ -29,7 +31,8 @@ def photograph(
     except ModuleNotFoundError as error:
         raise UserError("no playwright: make browser installs it") from error
     with sync_playwright() as playwright:
-        if (chromium := shutil.which("chromium")) is None:
+        chromium = os.environ.get("KEISEI_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+        if chromium is None:
             raise UserError("no chromium: make browser installs it")
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         context = browser.new_context(

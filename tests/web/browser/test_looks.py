@@ -1,5 +1,6 @@
 """How every view looks: light and dark, narrow, in both languages, offline, by keyboard."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from look_probes import FOCUSABLE, FOCUSED, LABELS, MISSED, NAMELESS, OUTSIDE, PALE, SHARP
 from PIL import Image
-from web_fixtures import watched
+from web_fixtures import CHROMIUM, watched
 from web_server import Web
 
 if TYPE_CHECKING:
@@ -178,9 +179,13 @@ def test_a_resized_chart_is_drawn_in_the_screens_own_pixels(look: Callable[..., 
 
 
 def test_the_script_takes_a_picture_of_few_colours(site: Web, tmp_path: Path) -> None:
-    out = tmp_path / "page.png"
+    out, chosen = tmp_path / "page.png", tmp_path / "chosen"
+    chosen.write_text(f'#!/bin/sh\ntouch "$0.started"\nexec {CHROMIUM} "$@"\n', encoding="utf-8")
+    chosen.chmod(0o755)
     command = [sys.executable, str(SCRIPT), site.base, str(out), "--seconds", "0.5", "--width", "800"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    environment = {**os.environ, "KEISEI_CHROMIUM": str(chosen)}
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    assert Path(f"{chosen}.started").exists()
     with Image.open(out) as picture:
         assert picture.size == (1280, 1872)
         colors = picture.getcolors(256)
