@@ -52,6 +52,8 @@ FURTHER = (
     "keisei.core.experience_buffer.ExperienceBuffer",
     "keisei.evaluation.evaluate.evaluate",
     "keisei.evaluation.evaluate.ladder",
+    "keisei.analysis.game_analysis.Analyst",
+    "keisei.training.cluster.cluster_hands.cluster_hands",
 )
 
 
