@@ -52,6 +52,7 @@ def test_train_with_a_page_shows_its_games_and_ends_the_page(tmp_path: Path) -> 
                 "learning",
                 "waiting",
                 "starting",
+                "restarting",
             }
             ended = next_event(
                 events, "games", lambda data: any(one["outcome"] for one in data["games"])
