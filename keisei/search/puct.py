@@ -22,6 +22,8 @@ from keisei.search.trees import NO_LIMIT, Halving, SearchTrees
 from keisei.shogi import Move, ShogiGame
 from keisei.shogi.positions import Positions
 
+CANDIDATES = 16  # for SearchSettings.candidates; docs/log.md has the matches that chose it
+
 # N positions with M legal actions -> priors float32 [M], values float32 [N]
 Evaluate = Callable[[Positions], tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
 

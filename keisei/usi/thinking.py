@@ -13,7 +13,7 @@ from random import Random
 from keisei.core.device import keep_freed_memory
 from keisei.core.policy import Policy
 from keisei.runs.load import load_network
-from keisei.search.puct import Line, Search, SearchResult, SearchSettings
+from keisei.search.puct import CANDIDATES, Line, Search, SearchResult, SearchSettings
 from keisei.search.trees import NO_LIMIT
 from keisei.shogi import Move, ShogiGame, encoding
 from keisei.shogi.positions import Positions
@@ -27,6 +27,7 @@ VISITS_OF_DEPTH = 1000  # go depth N ends after at most this many visits per ply
 NODE_BYTES = 1100  # per tree node; see SearchSettings
 MAX_TREE_NODES = 4_000_000
 MAX_LINES = encoding.MAX_LEGAL_ACTIONS
+MOST_PLANNED_VISITS = 2000  # more are searched by PUCT, which can go on with the last tree
 
 _SLICE = 0.1  # seconds of search between two looks at the result
 _TELL_EVERY = 0.5  # seconds between two reports; a new best move is reported at once
@@ -96,8 +97,8 @@ class Thinker:
     def _by_search(
         self, game: ShogiGame, limits: Limits, options: Options, control: Control, tell: Tell
     ) -> SearchResult:
-        settings = SearchSettings(leaves=options.batch, max_nodes=max_nodes(options))
-        search, kept = self._search_of(game, settings)
+        settings = SearchSettings(leaves=options.batch, candidates=CANDIDATES, max_nodes=max_nodes(options))
+        search, kept = self._search_of(game, settings, planned_visits(limits, options, control))
         told_at, told_move, seen = 0.0, None, 0
         while True:
             search.run(visits=visit_limit(limits, options, control), seconds=_SLICE, should_stop=control.over)
@@ -112,10 +113,13 @@ class Thinker:
             if over:
                 return result
 
-    def _search_of(self, game: ShogiGame, settings: SearchSettings) -> tuple[Search, int]:
+    def _search_of(
+        self, game: ShogiGame, settings: SearchSettings, planned: int | None
+    ) -> tuple[Search, int]:
         """Return a search of a game, and how many visits its root has already.
 
-        It goes on with the last one's tree if moves were played since.
+        It goes on with the last one's tree if moves were played since, and if that has all planned visits
+        already or none are planned: fewer are worth less than a search that is halved at its root.
 
         The same position again is searched anew.
         """
@@ -125,9 +129,11 @@ class Thinker:
             before, now = kept.moves, game.history
             later = len(now) > len(before) and now[: len(before)] == before
             if later and kept.search.advance(now[len(before) :]):
-                search = kept.search
-                visits = search.result().visits
-        search = search or Search([game], self._evaluate, settings=settings)
+                visits = kept.search.result().visits
+                if planned is None or visits >= planned:
+                    search = kept.search
+        if search is None:
+            search, visits = Search([game], self._evaluate, settings=settings, planned_visits=planned), 0
         self._kept = _Kept(search, settings, _start_of(game), game.history)
         return search, visits
 
@@ -160,6 +166,17 @@ def visit_limit(limits: Limits, options: Options, control: Control) -> int | Non
         if not any(bounds) and not control.waits and not control.has_deadline:
             return DEFAULT_VISITS
     return min((min(bound, NO_LIMIT - 1) for bound in bounds if bound), default=None)
+
+
+def planned_visits(limits: Limits, options: Options, control: Control) -> int | None:
+    """Return how many visits the root will have, for halving; None if something else may end the search.
+
+    With a temperature, moves are drawn by their visits, which halving would make equal.
+    """
+    if control.has_deadline or control.waits or limits.depth is not None or options.temperature > 0:
+        return None
+    visits = visit_limit(limits, options, control)
+    return visits if visits is not None and visits <= MOST_PLANNED_VISITS else None
 
 
 def max_nodes(options: Options) -> int:

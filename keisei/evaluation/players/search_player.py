@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from keisei.evaluation.players.player import Answer, Player, Turn
-from keisei.search.puct import Evaluate, Search, SearchSettings
+from keisei.search.puct import CANDIDATES, Evaluate, Search, SearchSettings
 
 # Many games fill a batch on their own, and a search is better with few leaves at a time. Halving is for a
-# planned number of visits; docs/log.md has the matches that chose the numbers.
-MANY_GAMES = SearchSettings(leaves=2, candidates=16)
+# planned number of visits.
+MANY_GAMES = SearchSettings(leaves=2, candidates=CANDIDATES)
 
 
 class SearchPlayer(Player):
