@@ -25,6 +25,7 @@ run really took. The workers of a run would not be seen by the clock, so a run h
 
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -47,6 +48,8 @@ from keisei.core.device import cores
 from keisei.errors import UserError, refuse_special
 from keisei.evaluation.evaluate import MatchSettings, evaluate
 from keisei.evaluation.matches.match_result import score_interval
+from keisei.evaluation.players.player_specs import make_player
+from keisei.evaluation.players.usi_player import UsiPlayer
 from keisei.runs.checkpoint import checkpoint_steps
 from keisei.runs.durable import write_durably
 
@@ -80,6 +83,15 @@ class Matches:
     games: int = 200
     visits: tuple[int, ...] = (0,)
 
+    def check(self, name: str) -> None:
+        """StudyError if they cannot be played; name: whose they are."""
+        if not _listed(self.opponents, str) or not 0 < len(self.opponents) == len(set(self.opponents)):
+            raise StudyError(f"{name}: opponents is {self.opponents!r}, expected a list of different players")
+        if type(self.games) is not int or self.games < 2 or self.games % 2:
+            raise StudyError(f"{name}: games is {self.games!r}, expected an even number, at least 2")
+        if not _listed(self.visits, int) or not self.visits or min(self.visits) < 0:
+            raise StudyError(f"{name}: visits is {self.visits!r}, expected a list of numbers, 0 or more")
+
 
 @dataclass(frozen=True)
 class Study:
@@ -106,15 +118,18 @@ class Study:
         if not isinstance(given, dict):
             raise StudyError(f"{path}: expected cpu_seconds, variants and seeds")
         for name in ("choosing", "reporting"):
-            if isinstance(given.get(name), dict):
-                try:
-                    lists: dict[str, Any] = {
-                        key: tuple(value) if isinstance(value, list) else value
-                        for key, value in given[name].items()
-                    }
-                    given[name] = Matches(**lists)
-                except TypeError as error:
-                    raise StudyError(f"{path}: {name}: {error}") from error
+            if name not in given:
+                continue
+            if not isinstance(given[name], dict):
+                raise StudyError(f"{path}: {name} is {given[name]!r}, expected opponents, games and visits")
+            try:
+                lists: dict[str, Any] = {
+                    key: tuple(value) if isinstance(value, list) else value
+                    for key, value in given[name].items()
+                }
+                given[name] = Matches(**lists)
+            except TypeError as error:
+                raise StudyError(f"{path}: {name}: {error}") from error
         try:
             study = cls(**given)
         except TypeError as error:
@@ -124,21 +139,30 @@ class Study:
 
     def check(self) -> None:
         """StudyError or ConfigError if something in it makes no sense."""
-        lists = isinstance(self.variants, dict) and all(isinstance(v, list) for v in self.variants.values())
-        if not lists or not isinstance(self.settings, list) or not isinstance(self.seeds, list):
+        variants = self.variants.values() if isinstance(self.variants, dict) else [None]
+        lists = all(_listed(settings, str) for settings in (self.settings, *variants))
+        if not lists or not isinstance(self.seeds, list):
             raise StudyError("expected a list of settings for each variant and for all, and one of seeds")
-        if not isinstance(self.cpu_seconds, int | float) or not self.cpu_seconds > 0:
-            raise StudyError(f"cpu_seconds is {self.cpu_seconds!r}, expected a number above 0")
+        seconds = self.cpu_seconds
+        if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise StudyError(f"cpu_seconds is {seconds!r}, expected a number above 0")
+        if not isinstance(self.config, str):
+            raise StudyError(f"config is {self.config!r}, expected a shipped config or a file")
         if not self.variants or not self.seeds:
             raise StudyError("expected at least one variant and seed")
+        for variant in self.variants:
+            if not isinstance(variant, str):
+                raise StudyError(f"variant {variant!r}: expected a text; write it in quotes")
+            if not variant.replace(" ", "").replace("-", "").replace("_", "").replace(".", "").isalnum():
+                raise StudyError(f"variant {variant!r}: expected letters, digits, spaces, dots and hyphens")
         names = [run_name(*run) for run in self.runs()]
         if len(set(names)) < len(names):
             raise StudyError("variants or seeds have the same name")
-        for variant in self.variants:
-            if not variant.replace(" ", "").replace("-", "").replace("_", "").replace(".", "").isalnum():
-                raise StudyError(f"variant {variant!r}: expected letters, digits, spaces, dots and hyphens")
-            load_config(self.config_of(variant), self.overrides(variant))
+        for variant, seed in self.runs():
+            load_config(self.config_of(variant), [*self.overrides(variant), f"run.seed={seed}"])
+        self.choosing.check("choosing")
         if self.reporting is not None:
+            self.reporting.check("reporting")
             both = sorted(set(self.choosing.opponents) & set(self.reporting.opponents))
             if both:
                 raise StudyError(f"{', '.join(both)}: an opponent for choosing cannot be one for reporting")
@@ -170,7 +194,23 @@ class Workshop:
     def __init__(self, study: Study, out: Path, jobs: int) -> None:
         self.study, self.out, self._jobs = study, out, jobs
         self._writing = threading.Lock()
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"{out}: {error.strerror}") from error
+
+    def check_opponents(self) -> None:
+        """PlayerError if there is no such opponent; not for networks that the study itself will train."""
+        for matches in (self.study.choosing, self.study.reporting):
+            for text in matches.opponents if matches else ():
+                if Path(text).resolve().is_relative_to(self.out.resolve()):
+                    continue
+                player = make_player(text, 1)
+                try:
+                    if isinstance(player, UsiPlayer):
+                        player.start()
+                finally:
+                    player.close()
 
     # Training
 
@@ -356,6 +396,11 @@ class Workshop:
             write_durably(path, (json.dumps(known, indent=1) + "\n").encode())
 
 
+def _listed(given: object, kind: type) -> bool:
+    """Return whether this is a list of such things, as YAML has them: True is no number."""
+    return isinstance(given, list | tuple) and all(type(one) is kind for one in given)
+
+
 def run_name(variant: str, seed: int) -> str:
     """Return the name of a run."""
     return f"{variant.replace(' ', '_')}-seed{seed}"
@@ -439,6 +484,7 @@ def main() -> int:
         if (arguments.report or arguments.curve) and study.reporting is None:
             raise StudyError(f"{arguments.study} has no `reporting`")
         workshop = Workshop(study, arguments.out, arguments.jobs)
+        workshop.check_opponents()
         workshop.train()
         kinds = {"choosing": study.choosing}
         if arguments.report and study.reporting is not None:

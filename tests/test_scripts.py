@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
+from compare_settings import Study, Workshop
 
+from keisei.config.config_errors import ConfigError
+from keisei.errors import UserError
 from keisei.runs.find import find_checkpoint
 from keisei.runs.load import load_network
 from keisei.shogi import ShogiGame
@@ -140,6 +144,51 @@ def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2, new
         assert error in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("cpu_seconds: 0.5", "cpu_seconds: .inf", "cpu_seconds is inf, expected a number above 0"),
+        ("config: tiny", "config: 5", "config is 5, expected a shipped config or a file"),
+        ("settings: [training.games=8]", "settings: [8]", "expected a list of settings for each variant"),
+        ("  plain:", "  1:", "variant 1: expected a text"),
+        ("seeds: [3]", "seeds: [one]", "run.seed: given one, expected a whole number"),
+        ("[random], games: 2", "random, games: 2", "choosing: opponents is 'random', expected a list"),
+        ("[random], games: 2", "[], games: 2", "expected a list of different players"),
+        ("[random], games: 2", "[random, random], games: 2", "expected a list of different players"),
+        ("[random], games: 2", "[nobody], games: 2", "player 'nobody': not one of random, greedy"),
+        ("[random], games: 2", "['usi:nothing;depth=1'], games: 2", "nothing: No such file or directory"),
+        ("[random], games: 2", "[random], games: 3", "games is 3, expected an even number, at least 2"),
+        ("visits: [0, 4]", "visits: 4", "reporting: visits is 4, expected a list of numbers, 0 or more"),
+        ("visits: [0, 4]", "visits: [-1]", "expected a list of numbers, 0 or more"),
+        ("{opponents: [random], games: 2}", "5", "choosing is 5, expected opponents, games and visits"),
+    ],
+)
+def test_what_would_end_a_study_later_is_said_before_it_begins(
+    tmp_path: Path, old: str, new: str, error: str
+) -> None:
+    assert old in STUDY
+    (tmp_path / "study.yaml").write_text(STUDY.replace(old, new))
+    with pytest.raises((UserError, ConfigError)) as caught:
+        Workshop(Study.read(tmp_path / "study.yaml"), tmp_path / "out", 1).check_opponents()
+    assert error in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_study_may_play_against_networks_that_it_trains_itself(tmp_path: Path) -> None:
+    own = f"[random, {tmp_path / 'out' / 'runs' / 'plain-seed3'}], games: 2"
+    (tmp_path / "study.yaml").write_text(STUDY.replace("[random], games: 2", own))
+    Workshop(Study.read(tmp_path / "study.yaml"), tmp_path / "out", 1).check_opponents()
+
+
+def test_a_study_whose_results_have_no_place_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "file").touch()
+    script = str(ROOT / "scripts" / "compare_settings.py")
+    done = run(script, "study.yaml", "--out", "file/out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "compare_settings.py: file/out: Not a directory\n"
 
 
 def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Path) -> None:
