@@ -51,9 +51,12 @@ def keep(checkpoint: Path, out: Path) -> str:
     kept = {name: files[name], STATE: json_bytes(out / STATE, facts)}
     if out.exists():
         raise UserError(f"{out} exists already, expected a new directory")
-    out.mkdir(parents=True)
-    for file, data in (kept | {MANIFEST: manifest_of(step, kept)}).items():
-        write_durably(out / file, data)
+    try:
+        out.mkdir(parents=True)
+        for file, data in (kept | {MANIFEST: manifest_of(step, kept)}).items():
+            write_durably(out / file, data)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror}") from error
     load_network(out)  # it can play
     return digest
 

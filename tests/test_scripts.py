@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from compare_settings import Study, Workshop
+from keep_network import keep
 
 from keisei.config.config_errors import ConfigError
 from keisei.errors import UserError
@@ -223,3 +224,6 @@ def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Pa
         again = run(script, network, "--out", "networks/kept", cwd=tmp_path)
         assert again.returncode == 2
         assert message in again.stderr
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file/kept cannot be written: Not a directory"):
+        keep(find_checkpoint("first", tmp_path / "runs"), tmp_path / "file" / "kept")
