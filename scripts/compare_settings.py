@@ -17,7 +17,8 @@ networks. Run the same command again to continue: finished runs and games are ke
 Settings are chosen by the matches of `choosing`; only `--report` plays those of `reporting`, whose opponents
 must be others, so that what is reported was not chosen by. Visits 0 is the policy alone. `--curve` also rates
 the checkpoints of every run, by its policy alone, and draws Elo over CPU-seconds: the mean of a variant's
-seeds, and a band from the worst to the best.
+seeds, and a band from the worst to the best. Ctrl-C saves what is being trained; after a kill the last few
+seconds of a run are not in its CPU-seconds.
 
 How many moves a variant gets is measured first, by short trainings. The table has the CPU-seconds that each
 run really took. The workers of a run would not be seen by the clock, so a run has none.
@@ -30,7 +31,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -50,6 +53,7 @@ from keisei.evaluation.evaluate import MatchSettings, evaluate
 from keisei.evaluation.matches.match_result import score_interval
 from keisei.evaluation.players.player_specs import make_player
 from keisei.evaluation.players.usi_player import UsiPlayer
+from keisei.profiling.processes import cpu_seconds
 from keisei.runs.checkpoint import checkpoint_steps
 from keisei.runs.durable import write_durably
 
@@ -65,6 +69,15 @@ ALONE = [
 ]
 PILOT_MOVES, PILOT_SECONDS = 4_096, 20
 CHECKPOINTS = 12  # of a run
+NOTE_EVERY = 5.0  # seconds between two notes of what a process has used so far
+
+# A training that outlives this script would use CPU-seconds that nobody counts, so it saves and ends with it.
+TRAIN = """
+import ctypes, signal
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+from keisei.cli import main
+main()
+"""
 OWN_CONFIG = "config="  # begins a variant's entry that is no setting
 
 
@@ -260,7 +273,6 @@ class Workshop:
 
     def _process(self, name: str, variant: str, seed: int, total: int, *overrides: str) -> float:
         """Train, or go on training, and return the CPU-seconds of all its processes so far."""
-        program = "from keisei.cli import main; main()"
         checkpoints = self.run_path(name) / "checkpoints"
         if checkpoints.is_dir() and checkpoint_steps(checkpoints):
             what = ["--resume", str(self.run_path(name))]
@@ -270,25 +282,37 @@ class Workshop:
             what = ["--config", self.study.config_of(variant), *self.study.overrides(variant), *overrides]
             what += [f"run.seed={seed}", f"training.total_timesteps={total}"]
             what += [f"run.directory={self.out / 'runs'}", f"run.name={name}"]
-        # The directory's own thread counts: numpy and torch would start one for each core.
-        child = subprocess.Popen(
-            [sys.executable, "-c", program, "train", *what],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        assert child.stderr is not None
-        with child.stderr as stream:
-            said = stream.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
         before = float(self._known("unfinished").get(name, 0.0))
-        spent = before + usage.ru_utime + usage.ru_stime
-        self._note("unfinished", name, round(spent, 1))
-        if child.returncode:
-            raise StudyError(f"{name} ended with code {child.returncode}: {said.strip()}")
+        with tempfile.TemporaryFile("w+") as errors:
+            # The directory's own thread counts: numpy and torch would start one for each core.
+            child = subprocess.Popen(
+                [sys.executable, "-c", TRAIN, "train", *what],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+            spent = before + self._waited_for(child, name, before)
+            self._note("unfinished", name, round(spent, 1))
+            errors.seek(0)
+            if child.returncode:
+                raise StudyError(f"{name} ended with code {child.returncode}: {errors.read().strip()}")
         return spent
+
+    def _waited_for(self, child: "subprocess.Popen[bytes]", name: str, before: float) -> float:
+        """Return the CPU-seconds of a process at its end.
+
+        They are noted meanwhile too, in addition to those before, in case that this script is killed.
+        """
+        noted = time.monotonic()
+        while True:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return usage.ru_utime + usage.ru_stime
+            time.sleep(0.1)
+            if time.monotonic() >= noted + NOTE_EVERY:
+                noted = time.monotonic()
+                self._note("unfinished", name, round(before + cpu_seconds(child.pid), 1))
 
     def run_path(self, name: str) -> Path:
         """Return where a run is."""
@@ -500,6 +524,9 @@ def main() -> int:
     except (UserError, ConfigError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted; run the same command to continue", file=sys.stderr)
+        return 130
     return 0
 
 

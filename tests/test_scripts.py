@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from keep_network import keep
 
 from keisei.config.config_errors import ConfigError
 from keisei.errors import UserError
+from keisei.profiling.processes import command_line
 from keisei.runs.find import find_checkpoint
 from keisei.runs.load import load_network
 from keisei.shogi import ShogiGame
@@ -190,6 +193,44 @@ def test_a_study_whose_results_have_no_place_is_one_line(tmp_path: Path) -> None
     done = run(script, "study.yaml", "--out", "file/out", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "compare_settings.py: file/out: Not a directory\n"
+
+
+@pytest.mark.timeout(600)
+def test_the_seconds_of_a_run_are_known_after_a_kill_and_nothing_trains_on(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY)
+    code = f"""
+from pathlib import Path
+import compare_settings
+compare_settings.NOTE_EVERY = 0.2
+study = compare_settings.Study.read(Path({str(tmp_path / "study.yaml")!r}))
+workshop = compare_settings.Workshop(study, Path({str(tmp_path / "out")!r}), 1)
+workshop._process("killed", "with search", 3, 10**9)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT / "scripts") as script:
+        try:
+            until(lambda: any((tmp_path / "out" / "runs" / "killed" / "checkpoints").glob("step_*")))
+            before = seconds_of_unfinished(tmp_path)
+            until(lambda: seconds_of_unfinished(tmp_path) > before > 0)
+            children = Path(f"/proc/{script.pid}/task/{script.pid}/children").read_text().split()
+        finally:
+            script.kill()
+    (child,) = map(int, children)
+    until(lambda: "train" not in command_line(child))  # a zombie has none
+    log = (tmp_path / "out" / "runs" / "killed" / "train.log").read_text()
+    assert "SIGTERM" in log
+
+
+def until(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 250
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def seconds_of_unfinished(folder: Path) -> float:
+    known = folder / "out" / "known.json"
+    unfinished = json.loads(known.read_text())["unfinished"] if known.exists() else {}
+    return float(unfinished.get("killed", 0.0))
 
 
 def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Path) -> None:
