@@ -31,7 +31,7 @@ def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=500,
         env={**os.environ, "GOMP_SPINCOUNT": "5000"},
     )
 
@@ -98,6 +98,7 @@ reporting: {opponents: [greedy], games: 2, visits: [0, 4]}
 """
 
 
+@pytest.mark.timeout(900)
 def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path) -> None:
     script = str(ROOT / "scripts" / "compare_settings.py")
     (tmp_path / "study.yaml").write_text(STUDY)
@@ -126,6 +127,7 @@ def test_a_study_trains_plays_reports_and_knows_what_it_has_done(tmp_path: Path)
     assert "has runs of 'with search' with other settings: take another one" in other.stderr
 
 
+@pytest.mark.timeout(900)
 def test_a_study_that_makes_no_sense_is_one_line(tmp_path: Path) -> None:
     script = str(ROOT / "scripts" / "compare_settings.py")
     for old, new, error in (
@@ -233,6 +235,7 @@ def seconds_of_unfinished(folder: Path) -> float:
     return float(unfinished.get("killed", 0.0))
 
 
+@pytest.mark.timeout(900)
 def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Path) -> None:
     settings = ["run.name=first", "run.seed=7", f"run.directory={tmp_path / 'runs'}", "evaluation.every=0"]
     settings += ["evaluation.final_games=0", "training.total_timesteps=512"]

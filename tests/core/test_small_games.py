@@ -14,6 +14,8 @@ from keisei.core.numerics import Numerics
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.search_agent import SearchAgent
 
+pytestmark = pytest.mark.timeout(900)  # they compute for a minute; on a busy machine that took 200 s
+
 # For each game: entropy coefficient, learning rate, width and updates of 1,024 moves. Seconds on one core.
 SEARCH_SETTINGS = {Nim: (0.1, 0.01, 75), TicTacToe: (0.05, 0.005, 150)}  # the same, without the width
 SETTINGS = {Nim: (0.3, 0.01, 64, 75), TicTacToe: (0.1, 0.005, 128, 120)}
