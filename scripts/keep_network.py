@@ -32,7 +32,8 @@ def where_from(checkpoint: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{run / RUN} does not describe a run: expected {', '.join(FACTS)}") from error
     for piece in pieces:
-        piece["command"] = [word for word in piece["command"] if not word.startswith("run.directory=")]
+        words = [word for word in piece["command"] if not word.startswith("run.directory=")]
+        piece["command"] = [Path(word).name if Path(word).is_absolute() else word for word in words]
     return {"run": run.name, "seed": described["seed"], "pieces": pieces}
 
 

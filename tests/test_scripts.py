@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from compare_settings import Study, Workshop
-from keep_network import keep
+from keep_network import keep, where_from
 
 from keisei.config.config_errors import ConfigError
 from keisei.errors import UserError
@@ -271,3 +271,16 @@ def test_a_kept_network_plays_the_same_and_says_where_it_comes_from(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file/kept cannot be written: Not a directory"):
         keep(find_checkpoint("first", tmp_path / "runs"), tmp_path / "file" / "kept")
+
+
+def test_a_kept_network_does_not_say_where_files_were(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "runs" / "first" / "checkpoints" / "step_000000000001"
+    checkpoint.mkdir(parents=True)
+    facts = {"time": "", "versions": {}, "platform": "", "cores": 2, "git": None, "seed": 7}
+    places = ["--config", f"{tmp_path}/mine.yaml", f"run.directory={tmp_path}"]
+    again = {**facts, "command": ["keisei", "train", "--resume", str(tmp_path / "runs" / "first")]}
+    run_facts = {**facts, "command": ["keisei", "train", *places, "run.seed=7"], "resumed": [again]}
+    (checkpoint.parents[1] / "run.json").write_text(json.dumps(run_facts))
+    first, then = where_from(checkpoint)["pieces"]
+    assert first["command"] == ["keisei", "train", "--config", "mine.yaml", "run.seed=7"]
+    assert then["command"] == ["keisei", "train", "--resume", "first"]
