@@ -4,7 +4,6 @@ The site, a process of its own, has the node's workers, so that nothing of Ray i
 no state: if one of the two is gone, the other one ends, and the learner has the work done elsewhere.
 """
 
-import contextlib
 import os
 import select
 import socket
@@ -30,7 +29,8 @@ _POLLED = frame(ClusterKind.POLLED, pack({}))
 class Foreman:
     """One node's foreman. start: the message that tells the site what to play. about: for whoever asks.
 
-    start_seconds: for the site's first message. patience: seconds without a further one until it is killed.
+    start_seconds: until the site has started its first workers. patience: seconds without a message from
+    then on until it is killed.
     """
 
     def __init__(self, start: bytes, about: dict[str, Any], start_seconds: float, patience: float) -> None:
@@ -45,21 +45,31 @@ class Foreman:
                 command, stderr=self._errors, pass_fds=[descriptor], start_new_session=True
             )
         self._wire = Wire(mine, ClusterKind)
-        self._sending, self._arrived = threading.Lock(), threading.Condition()
+        self._changed = threading.Condition()  # what has arrived, what is unsent, or that the site has ended
         self._inbox: list[bytes] = []
         self._ended, self._why_killed = False, ""
         self._shown_at = 0.0
-        threading.Thread(target=self._receive, daemon=True).start()
+        work = (self._receive, self._send_rest)  # until the site has ended
+        self._threads = [threading.Thread(target=one, daemon=True) for one in work]
+        for thread in self._threads:
+            thread.start()
         self.post(start)
 
     def post(self, data: bytes | memoryview) -> None:
-        """Pass whole messages on to the site."""
-        with self._sending, contextlib.suppress(ConnectionError):
-            self._wire.socket.sendall(data)
+        """Pass whole messages on to the site, without waiting: a site that is stopped reads nothing."""
+        with self._changed:
+            self._wire.post_raw(data)
+            if self._wire.unsent:
+                self._changed.notify_all()
 
     def weights(self, message: Any) -> None:
-        """Pass a message with weights on, an array that Ray has fetched once for this node."""
+        """Pass a message with weights on, an array that Ray has fetched once for this node.
+
+        It waits until the site has them or is gone, so that no more than one version waits for the site.
+        """
         self.post(message.data)
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or not self._wire.unsent)
 
     def poll(self, seconds: float) -> Any:
         """Return what the site has sent, waiting up to so many seconds for it.
@@ -69,8 +79,8 @@ class Foreman:
         if time.monotonic() - self._shown_at > _SHOWN_SECONDS:
             self._shown_at = time.monotonic()
             self.post(_POLLED)
-        with self._arrived:
-            self._arrived.wait_for(lambda: self._inbox or self._ended, seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: self._inbox or self._ended, seconds)
             data, self._inbox = b"".join(self._inbox), []
             if self._ended and not data:
                 raise EOFError(self._how_it_ended())
@@ -79,6 +89,18 @@ class Foreman:
     def about(self) -> dict[str, Any]:
         """Return whom this node plays for, and since when."""
         return self._about
+
+    def _send_rest(self) -> None:
+        """Send what did not fit into the socket, as soon as the site has read some of it."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._wire.unsent)
+                if self._ended:
+                    return
+            select.select([], [self._wire.socket], [], _LOOK_SECONDS)
+            with self._changed:
+                self._wire.flush()
+                self._changed.notify_all()
 
     def _receive(self) -> None:
         """Take in whole messages, as two polls may be answered at once; kill a site that is silent."""
@@ -91,17 +113,20 @@ class Foreman:
                     self._site.kill()
                 continue
             try:
-                found = [frame(kind, body) for kind, body in self._wire.receive()]
-                limit, silent_seconds = self._patience, 0.0
+                messages = self._wire.receive()
+                found = [frame(kind, body) for kind, body in messages]
+                silent_seconds = 0.0
+                if any(kind is not ClusterKind.READY for kind, _ in messages):
+                    limit = self._patience
             except (EOFError, DamagedError) as error:
                 found = []
                 self._ended = True
                 if isinstance(error, DamagedError):
                     self._why_killed = f"the site sent damaged data ({error})"
                     self._site.kill()
-            with self._arrived:
+            with self._changed:
                 self._inbox += found
-                self._arrived.notify_all()
+                self._changed.notify_all()
             if self._ended:
                 return
 

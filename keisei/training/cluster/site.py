@@ -38,6 +38,7 @@ _STATUS_SECONDS = 0.25
 _LONGEST_LOOK = 1.0  # seconds of silence that one look may add
 _CHUNK_SECONDS = 0.002  # between two attempts to send what could not be sent at once
 _SEND_SECONDS = 0.02  # to wait at once for the socket to take a segment
+_LAST_SECONDS = 5.0  # to wait, before leaving, for the foreman to take what is left
 
 Messages = list[tuple[ClusterKind, bytes]]
 
@@ -98,7 +99,6 @@ class Site:
 
     def run(self, messages: Messages) -> None:
         """Play until the learner is gone; WorkerError if the workers cannot. messages: the first ones."""
-        self._send(ClusterKind.READY, {"facts": machine_facts(), "pid": os.getpid()})
         self._take(messages)
         try:
             while True:
@@ -247,16 +247,20 @@ def main(descriptor: int, foreman: int) -> None:
     if not messages:
         return
     start, _ = unpack(messages[0][1])
+    hire = {"node": start["node"], "hire": start["hire"]}
+    # Before anything that another version might not be able to read: the learner refuses that in a line.
+    wire.post(ClusterKind.READY, pack({**hire, "facts": machine_facts(), "pid": os.getpid()}))
     try:
         Site(wire, start, foreman).run(messages[1:])
     except _LeaveError:
         return
     except BaseException as error:
         text = str(error) if isinstance(error, WorkerError) else f"{type(error).__name__}: {error}"
-        fields = {"node": start["node"], "hire": start["hire"], "error": text}
-        with suppress(OSError):
+        wire.post(ClusterKind.FAILED, pack({**hire, "error": text, "traceback": traceback.format_exc()}))
+        until = time.monotonic() + _LAST_SECONDS
+        while wire.unsent and time.monotonic() < until:  # what it sent before may not be on its way yet
+            time.sleep(_CHUNK_SECONDS)
             wire.flush()
-            wire.send(ClusterKind.FAILED, pack({**fields, "traceback": traceback.format_exc()}))
         sys.exit(1)
 
 
