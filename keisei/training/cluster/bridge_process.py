@@ -27,7 +27,7 @@ _CODE = "import sys; from keisei.training.cluster.bridge import main; main(*map(
 _LONGEST_LOOK = (
     1.0  # seconds of silence that one look may add: a learner that slept must not blame the bridge
 )
-_CONNECT_SECONDS = 60.0  # of silence before a bridge that is not connected yet is replaced
+_CONNECT_SECONDS = 120.0  # of silence before a bridge that is not connected yet is replaced
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 30.0
 _LEAVE_SECONDS = 6.0
 _LAST_BYTES = 2000

@@ -29,6 +29,10 @@ from keisei.training.parallel.worker_status import WORK_PHASES, State, WorkerSta
 _NODES_SECONDS = 5.0  # for the first node to appear after the cluster has answered
 _SAME_FAILURES = 3
 _REFUSED_SECONDS = 300.0  # until a node that could not be used is looked at again
+# A connection between machines may be silent for so long, however few seconds cost a worker its life.
+_FEWEST_SECONDS = 5.0
+# A site ends a silent foreman so much later than the bridge gives it up: it is the bridge that says why.
+_LATER_SECONDS = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +87,7 @@ class ClusterHands:
         self._was_connected = self._anything_delivered = False
         self._failures: Counter[str] = Counter()
         self._last_played: dict[int, int] = {}  # node, by place
-        parallel = job.config.training.parallel
+        patience = _patience(job.config.training.parallel)
         self._start = pack(
             {
                 "config": job.config.model_dump(mode="json"),
@@ -92,11 +96,11 @@ class ClusterHands:
                 "steps": job.longest.steps,
                 "candidates": job.longest.candidates,
                 "supervision": asdict(job.supervision),
-                "patience": max(5.0, parallel.worker_timeout),
+                "patience": patience + _LATER_SECONDS,
             }
         )
         self._connect = {
-            "timeout": parallel.worker_timeout,
+            "timeout": patience,
             "start_seconds": job.supervision.start_seconds,
             "backoff": job.supervision.first_backoff_seconds,
         }
@@ -452,6 +456,11 @@ def _busy(seconds: Mapping[str, float]) -> float:
     return seconds["env"] + seconds["inference"] + seconds["sampling"]
 
 
+def _patience(parallel: ParallelConfig) -> float:
+    """Return how many seconds of silence cost a bridge, a foreman or a site its place."""
+    return max(_FEWEST_SECONDS, parallel.worker_timeout)
+
+
 def cluster_hands(parallel: ParallelConfig, folder: Path | None = None) -> Hire:
     """Return what makes the hands of the configured cluster; ConfigError if it cannot be used from here.
 
@@ -463,6 +472,6 @@ def cluster_hands(parallel: ParallelConfig, folder: Path | None = None) -> Hire:
         parallel.cluster,
         insecure=parallel.insecure,
         errors=None if folder is None else folder / "ray.log",
-        patience=parallel.worker_timeout,
+        patience=_patience(parallel),
     )
     return lambda job: ClusterHands(job, bridge, insecure=parallel.insecure)

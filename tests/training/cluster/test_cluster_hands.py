@@ -4,6 +4,7 @@ The bridge is played by the test: it keeps what is posted, and hands in what nod
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -35,6 +36,11 @@ class PlayedBridge:
         self.asked: list[tuple[int, int, int]] = []  # node, place, sequence
         self.with_games: list[bool] = []  # whether the games were sent with what was asked
         self.released: list[int] = []
+        self.started: list[tuple[Mapping[str, Any], bytes]] = []
+
+    def start_if_due(self, connect: Mapping[str, Any], start: bytes) -> bool:
+        self.started.append((connect, start))
+        return False
 
     def post(self, kind: ClusterKind, body: bytes) -> None:
         if kind is ClusterKind.FOR_NODE:
@@ -62,8 +68,8 @@ class PlayedBridge:
 class Bench:
     """Two nodes with a worker each, and two places."""
 
-    def __init__(self) -> None:
-        self.config = small_config(2)
+    def __init__(self, timeout: float = 30.0) -> None:
+        self.config = small_config(2, worker_timeout=timeout)
         self.places = Places(begun(self.config))
         self.notices: list[str] = []
         self.numbers = itertools.count(1)
@@ -297,6 +303,16 @@ def test_a_node_with_another_version_is_not_used() -> None:
     assert bench.notices[-1].startswith("node 2 (host) is not used: it has keisei 0.0.1, expected ")
     assert bench.bridge.released == [2]
     assert bench.hands.metrics()["parallel/nodes"] == 2
+
+
+@pytest.mark.parametrize("timeout", [0.5, 30.0])
+def test_bridges_are_more_patient_than_workers_may_be_and_sites_more_than_bridges(timeout: float) -> None:
+    bench = Bench(timeout)
+    bench.bridge.is_running = False
+    bench.hands.supervise(0.0)
+    ((connect, start),) = bench.bridge.started
+    assert connect["timeout"] == max(5.0, timeout)
+    assert unpack(start)[0]["patience"] > connect["timeout"]
 
 
 def test_a_damaged_message_costs_the_bridge_and_all_it_had() -> None:
