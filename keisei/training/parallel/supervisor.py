@@ -16,6 +16,7 @@ from typing import Any
 from keisei.config.schema import AppConfig
 from keisei.core.device import cores
 from keisei.core.numerics import Numerics
+from keisei.training.parallel import fork_server_socket
 from keisei.training.parallel.communication import (
     Activity,
     Failure,
@@ -386,7 +387,7 @@ def _ensure_fork_server() -> None:
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        for start in (resource_tracker.ensure_running, forkserver.ensure_running):
+        for start in (resource_tracker.ensure_running, fork_server_socket.ensure_running):
             # Each time: starting the tracker unblocks one of them.
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
             start()
