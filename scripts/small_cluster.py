@@ -26,6 +26,8 @@ class SmallCluster:
 
     def __init__(self, nodes: int = 2, *, store_bytes: int = 80 * 2**20) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kr", dir="/tmp"))  # a socket's path must be short
+        self.temporary = self.folder / "tmp"  # of all processes of the cluster
+        self.temporary.mkdir()
         self.token = self.folder / "token"
         self.token.write_text(secrets.token_hex(32))
         self.token.chmod(0o600)
@@ -53,6 +55,7 @@ class SmallCluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.token),
             "RAY_TMPDIR": str(self.folder),  # Ray notes the newest cluster's address there
+            "TMPDIR": str(self.temporary),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # so that all of it stays on loopback
             # A frozen node and a lost head are noticed soon.
@@ -74,6 +77,10 @@ class SmallCluster:
     def raylets(self) -> list[int]:
         """The raylets of all nodes that have cores."""
         return [int(pid) for pid in self.ask("raylets")]
+
+    def alive(self) -> int:
+        """Return how many nodes the head regards as alive, itself included."""
+        return int(self.ask("alive"))
 
     def gcs(self) -> int:
         """Return the process id of the head's server."""
@@ -197,15 +204,31 @@ def descendants(pid: int) -> list[int]:
 
 def main(folder: str, store_bytes: str) -> None:
     """Have a cluster, do what lines on stdin ask for, and answer each with a line."""
+    from ray._private import services
     from ray.cluster_utils import Cluster
 
+    get_node: Any = services.get_node
+
+    def get_node_later(*about: str) -> Any:
+        """Wait for a node to be there: Ray asks all the time, which costs a core, and gives up after 30 s."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return get_node(*about)
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
+
+    services.get_node = get_node_later
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Ray prints is no answer
     common: dict[str, Any] = {"object_store_memory": int(store_bytes), "node_ip_address": LOOPBACK}
-    head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": f"{folder}/ray", **common}
+    head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": f"{folder}/ray", "wait": False, **common}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes: list[Any] = []
     head_node: Any = cluster.head_node
+    state: Any = cluster.global_state
 
     def raylet(node: Any) -> int:
         return int(node.all_processes["raylet"][0].process.pid)
@@ -219,6 +242,8 @@ def main(folder: str, store_bytes: str) -> None:
             answer = raylet(nodes[-1])
         elif command == "raylets":
             answer = [raylet(node) for node in nodes]
+        elif command == "alive":
+            answer = len(state._live_node_ids())
         elif command == "head raylet":
             answer = raylet(head_node)
         elif command == "gcs":
