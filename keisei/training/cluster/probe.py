@@ -15,7 +15,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from keisei.training.cluster.bridge import NAMESPACE, list_nodes, why_refused
 from keisei.training.cluster.machine_facts import machine_facts
 
-_ANSWER_SECONDS = 20.0
+_ANSWER_SECONDS = 40.0  # Ray starts a process for it, which takes several seconds on a busy node
 
 
 def _answers(references: list[Any]) -> list[Any]:
@@ -35,21 +35,19 @@ def look() -> dict[str, Any]:
     """Return address and nodes: what each has, and whom it plays for."""
     nodes = [node for node in list_nodes() if node["Alive"]]
     ask: Any = ray.remote(machine_facts)
-    facts = _answers(
-        [
-            ask.options(
-                num_cpus=0,
-                max_retries=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-            ).remote()
-            for node in nodes
-        ]
-    )
-    foremen = []
+    asked = [
+        ask.options(
+            num_cpus=0,
+            max_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        ).remote()
+        for node in nodes
+    ]
     for name in list_named_actors():
         with suppress(ValueError):  # it has just ended
-            foremen.append(ray.get_actor(name))
-    playing = [one for one in _answers([one.about.remote() for one in foremen]) if one is not None]
+            asked.append(ray.get_actor(name).about.remote())
+    answers = _answers(asked)
+    facts, playing = answers[: len(nodes)], [one for one in answers[len(nodes) :] if one is not None]
     return {
         "address": ray.get_runtime_context().gcs_address,
         "nodes": [
