@@ -53,9 +53,9 @@ class Learner(ParallelManager):
         self.synchronize_models()
         return contents_of(played)
 
-    def epoch_is_right(self) -> bool:
-        """Whether the next epoch is to the bit what one process plays and learns."""
-        same = self.epoch() == self.reference.epoch(MOVES)
+    def epoch_is_right(self, moves: int = MOVES) -> bool:
+        """Whether the next epoch is to the bit what one process plays and learns; moves: of each game."""
+        same = self.epoch() == self.reference.epoch(moves)
         ours, theirs = self.agent.arrays(), self.reference.agent.arrays()
         return same and all(ours[name].tobytes() == theirs[name].tobytes() for name in ours)
 

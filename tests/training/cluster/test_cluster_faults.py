@@ -5,17 +5,22 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cluster_play import Learner, cluster_config, look_until, nodes, right_while, with_token
-from small_cluster import SmallCluster, command_of, descendants, is_alive, kill, wait_until
+from cluster_play import PLACES, Learner, cluster_config, look_until, nodes, right_while, with_token
+from parallel_play import GAMES, contents, contents_of
+from small_cluster import PATIENCE, SmallCluster, command_of, descendants, is_alive, kill, wait_until
 from training_runs import KEISEI, SMALL, assert_same, last
 
+from keisei.core.self_play import segment_shape
 from keisei.runs.checkpoint import checkpoint_steps
+from keisei.training.cluster.access import INLINE_BYTES
 
 pytestmark = [pytest.mark.parallel, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -112,6 +117,66 @@ def test_whatever_is_killed_at_random_the_result_is_the_same(cluster: SmallClust
         thread.join()
     account = learner.account()
     assert account.generated == account.trained + account.in_flight + sum(account.discarded.values())
+
+
+FILL = """
+import sys
+import numpy
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+kept = [ray.put(numpy.ones(2**24, numpy.uint8)) for _ in range(4)]
+print("filled", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def nearly_full_store(cluster: SmallCluster) -> Iterator[None]:
+    """Let another program keep 64 of the 80 MiB of the object store that the bridge uses."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FILL, cluster.address],
+        env=cluster.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        try:
+            assert "filled" in other.stdout.read(7)
+            yield
+        finally:
+            other.stdin.close()
+            other.wait(PATIENCE)
+
+
+def test_large_weights_go_through_a_store_that_is_nearly_full(cluster: SmallCluster) -> None:
+    moves = 2
+    config = cluster_config(cluster)
+    config.model.channels, config.model.blocks = 128, 4
+    config.training.steps_per_epoch = config.training.minibatch_size = PLACES * GAMES * moves
+    with nearly_full_store(cluster), Learner(config) as learner:
+        look_until(learner, lambda: nodes(learner) == 2)
+        weights = sum(one.nbytes for one in learner.agent.arrays().values())
+        assert INLINE_BYTES // 2 < weights < 2**24 < 12 * weights  # so all versions would not fit
+        assert all(learner.epoch_is_right(moves) for _ in range(12))
+        assert not learner.told("lost")
+
+
+def test_large_segments_go_through_a_store_that_is_nearly_full(cluster: SmallCluster) -> None:
+    moves = 4400
+    config = cluster_config(cluster)
+    config.training.parallel.num_workers = 2
+    config.training.steps_per_epoch = 2 * GAMES * moves
+    assert segment_shape(config, moves, GAMES).nbytes > INLINE_BYTES
+    with nearly_full_store(cluster), Learner(config) as learner:
+        look_until(learner, lambda: nodes(learner) == 2)
+        played = contents_of(learner.collect_experiences(2 * GAMES * moves))
+        one_process = learner.reference
+        for found, vector in zip(played, one_process.vectors, strict=True):
+            assert found == contents(vector.rollout(one_process.agent, moves), vector.save())
+        assert not learner.told("lost")
 
 
 def train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
