@@ -122,11 +122,12 @@ export class PlayTable {
     const before = this.table,
       last = table.moves.at(-1) ?? null,
       position = new Position(table.sfen);
-    Object.assign(this, { table, received: performance.now() });
+    Object.assign(this, { table, received: table === before ? this.received : performance.now() });
     if (before && table.moves.length < before.moves.length) this.#clearLines();
-    if (!before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check)
-      this.board.show(position, { last, check: table.check, still: !before }); // what it thought stays to be read, without arrows
-    this.chooser.allow(table.state === "yours" ? table.legal : []);
+    const legal = table.state === "yours" ? table.legal : [],
+      anew = !before || this.board.position.sfen() !== table.sfen || this.board.check !== table.check;
+    if (anew) this.board.show(position, { last, check: table.check, still: !before }); // what it thought stays to be read, without arrows
+    if (anew || legal.join() !== this.chooser.legal.join()) this.chooser.allow(legal); // else a piece just chosen stays so
     const texts = table.texts[this.shell.lang];
     this.moves.show({ texts, ply: texts.length });
     this.graph.show({ percents: table.black_percent, ply: table.moves.length });
@@ -221,13 +222,7 @@ export class PlayTable {
     try {
       this.take(await api(`/api/tables/${this.table.id}`, request));
     } catch (error) {
-      if (error.answer?.sfen) this.take(error.answer);
-      else
-        this.board.show(new Position(this.table.sfen), {
-          last: this.table.moves.at(-1) ?? null,
-          check: this.table.check,
-          still: true,
-        });
+      this.take(error.answer?.sfen ? error.answer : this.table); // a move that did not arrive can be played again
       this.#tell(error);
     }
   }

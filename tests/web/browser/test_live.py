@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from look_probes import HIDE
+from look_probes import HIDE, TWO_FRAMES
 from made_runs import STEPS, line, made_run
 from web_fixtures import PATIENCE_MS
 from web_server import KEISEI, Web, wait_until, web
@@ -32,9 +32,6 @@ PAINTED = """(canvas, name) => {
     if (data[i + 3] > 200 && Math.hypot(data[i] - r, data[i + 1] - g, data[i + 2] - b) < 8) found++;
   return found;
 }"""
-
-
-TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
 class Training(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from look_probes import HIDE
+from look_probes import HIDE, TWO_FRAMES
 from play_page import PlayPage, replayed, strong_move
 from playwright.sync_api import expect
 from web_fixtures import PATIENCE_MS, watched
@@ -186,6 +186,18 @@ def test_take_back_while_it_thinks_ends_its_search(play: PlayPage) -> None:
     assert play.table()["moves"][0] == "2g2f"
     play.page.keyboard.press("u")
     play.expect_moves(0)
+
+
+def test_a_chosen_piece_stays_chosen_while_settings_change(play: PlayPage) -> None:
+    play.start(opponent="shipped")
+    play.press("7g")
+    with play.page.expect_response(f"**/api/tables/{play.id}") as answer:
+        play.page.locator(".settings select").select_option("0")
+    assert answer.value.json()["visits"] == 0
+    play.page.evaluate(TWO_FRAMES)
+    assert play.dots() == {"7f"}
+    play.press("7f")
+    play.expect_moves(2)
 
 
 def test_a_hint_is_drawn_and_told(play: PlayPage) -> None:
@@ -365,6 +377,22 @@ def test_two_pages_at_one_table_show_the_same(play: PlayPage, browser: "Browser"
             expect(other.locator('[data-at="7f"]')).to_have_attribute("aria-label", re.compile("black pawn"))
     finally:
         context.close()
+
+
+def test_a_move_that_did_not_arrive_can_be_played_again(browser: "Browser", site: Web) -> None:
+    context = browser.new_context(locale="en-GB")  # whose console may have the lost request
+    context.set_default_timeout(PATIENCE_MS)
+    play = PlayPage(context.new_page(), site)
+    play.start()
+    context.route("**/api/tables/*", lambda route: route.abort())
+    play.press_move("7g7f")
+    expect(play.page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(play.at("7g")).to_have_attribute("aria-label", "7 g, black pawn")
+    context.unroute("**/api/tables/*")
+    play.press_move("7g7f")
+    play.expect_moves(2)
+    play.close()
+    context.close()
 
 
 def test_a_table_that_is_gone_is_told_and_a_new_game_offered(browser: "Browser", site: Web) -> None:
