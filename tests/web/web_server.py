@@ -2,12 +2,13 @@
 
 import http.client
 import json
+import random
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -158,11 +159,12 @@ def web(folder: Path, *arguments: str, port: int | None = None) -> Iterator[Web]
 
 
 def free_port() -> int:
-    """Return a port that nobody uses at this moment."""
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port, below those that the system gives to others before the server starts."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(condition: Callable[[], bool], what: str = "it") -> None:
