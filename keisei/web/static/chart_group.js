@@ -44,6 +44,7 @@ export class ChartGroup {
       for (const chart of this.charts) {
         chart.element.classList.toggle("pointing", this.at !== null); // out of sight too, which nothing paints
         if (chart.visible) chart.draw();
+        else chart.empty.hidden = chart.hasData; // a screen reader reads what is out of sight
       }
     });
   }

@@ -338,6 +338,7 @@ def test_only_charts_on_the_screen_are_drawn(page: "Page", site: Web) -> None:
     undrawn = [300, 150]  # what a canvas has that nobody has drawn on
     size = "canvas => [canvas.width, canvas.height]"
     assert speed.evaluate(size) == undrawn
+    assert page.get_by_text("no data yet").filter(visible=True).count() == 0  # of charts out of sight too
     speed.scroll_into_view_if_needed()
     page.wait_for_function("canvas => canvas.width !== 300", arg=speed.element_handle())
 
