@@ -8,6 +8,7 @@ import { Position, sfensOf } from "/static/position.js";
 import { ValueGraph } from "/static/value_graph.js";
 
 const AUTOPLAY_MS = 900;
+const ADDRESS_MS = 400; // between two changes of the address: of more than 100 in half a minute a browser refuses some
 const FINAL = ["checkmate", "no legal move", "repetition", "perpetual check", "declaration", "maximum length"];
 const TOLD_LOSS = 5; // points of win rate; smaller ones are noise of the search
 const ICONS = {
@@ -22,13 +23,14 @@ const ICONS = {
 
 class Replay {
   constructor(main, shell, game) {
-    Object.assign(this, { main, shell, t: shell.t, game, line: null, playing: null, analysis: null });
+    Object.assign(this, { main, shell, t: shell.t, game, line: null, playing: null, analysis: null, told: -Infinity });
     this.sfens = sfensOf(game.sfen, game.moves);
     this.percents = game.black_percent ?? [];
     this.losses = new Map();
     this.#build();
     const ply = Number(new URLSearchParams(location.search).get("ply") ?? game.moves.length);
     this.go(Math.max(0, Math.min(game.moves.length, ply)) || 0, { quiet: true });
+    this.told = -Infinity; // the first step is told at once
     document.addEventListener("keydown", event => this.#key(event));
   }
 
@@ -139,10 +141,21 @@ class Replay {
     }
     this.ply = ply;
     this.#draw();
-    history.replaceState(null, "", `?ply=${ply}`);
+    this.#tellAddress();
     if (!quiet) announce(ply ? this.game.texts[this.shell.lang][ply - 1] : this.t("replay.start"));
     this.panel.show(this.#askable());
     if (ply === this.game.moves.length) this.#autoplay(false);
+  }
+
+  // A reload comes back to the position; while a key is held down, the address follows now and then.
+  #tellAddress() {
+    const left = this.told + ADDRESS_MS - performance.now();
+    clearTimeout(this.telling);
+    if (left > 0) this.telling = setTimeout(() => this.#tellAddress(), left);
+    else {
+      history.replaceState(null, "", `?ply=${this.ply}`);
+      this.told = performance.now();
+    }
   }
 
   #draw() {
