@@ -62,10 +62,12 @@ class Others {
     const full = this.chosen.size >= MOST_OTHERS;
     const names = [this.run, ...[...this.chosen.keys()].map(id => this.runs.find(one => one.id === id))].filter(Boolean);
     this.summary.textContent = this.chosen.size ? t("live.compared", { n: this.chosen.size }) : t("live.compare");
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.value : null;
     this.list.replaceChildren(...this.runs.map(({ id, name }) => element("label", { class: "check" },
       element("input", { type: "checkbox", value: id, checked: this.chosen.has(id), disabled: full && !this.chosen.has(id),
         onchange: event => this.#choose(id, event.target.checked) }),
       element("i", { class: `swatch-dot curve-${names.findIndex(one => one.id === id) + 1}` }), element("span", null, name))));
+    if (focused) this.list.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   async #choose(id, checked) {
@@ -74,7 +76,6 @@ class Others {
       await this.#read(id);
     } else this.chosen.delete(id);
     this.#show();
-    this.list.querySelector(`input[value="${CSS.escape(id)}"]`)?.focus();
     this.#apply();
   }
 

@@ -18,7 +18,7 @@ from web_fixtures import PATIENCE_MS
 from web_server import KEISEI, Web, wait_until, web
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, Locator, Page, Route
 
 # A page's canvas has so many pixels in the colour of a curve, anti-aliased edges left out.
 PAINTED = """(canvas, name) => {
@@ -359,6 +359,29 @@ def test_another_run_is_laid_over(page: "Page", folder: Path) -> None:
         assert entropy.locator(".legend b").count() == 2
         page.get_by_role("checkbox", name="second").uncheck()
         wait_for_paint(page, entropy, "curve-3")
+
+
+def test_the_page_stays_where_it_is_when_another_run_arrives(page: "Page", folder: Path) -> None:
+    made_run(folder / "runs" / "first")
+    made_run(folder / "runs" / "second", updates=30)
+    held: list[Route] = []
+    page.route("**/curves?*", lambda route: held.append(route))
+    with web(folder) as server:
+        page.goto(f"{server.base}/?run={server.run('first')}")
+        wait_for_step(page, STEPS * 50)
+        page.locator(".live-board").nth(3).wait_for()
+        page.locator("details.others summary").click()
+        with page.expect_request("**/curves?*"):
+            page.get_by_role("checkbox", name="second").check()
+        chart(page, "Moves per second").locator("canvas").scroll_into_view_if_needed()
+        scrolled = page.evaluate("scrollY")
+        assert scrolled > 0
+        (asked,) = held
+        asked.continue_()
+        page.locator("details.others summary", has_text="1").wait_for(state="attached")
+        page.evaluate(TWO_FRAMES)
+        assert page.evaluate("scrollY") >= scrolled  # the legends above have grown
+        assert page.evaluate("document.activeElement.value") == server.run("second")
 
 
 def test_the_choice_of_a_run_is_in_the_address(page: "Page", folder: Path) -> None:
