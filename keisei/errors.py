@@ -1,5 +1,7 @@
 """UserError: reported by the command line in one or a few lines, with exit code 2 and no traceback."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -21,6 +23,26 @@ def refuse_special(path: Path) -> None:
     """UserError for a pipe, a device or a socket: it may have no end, and writing may replace it."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise UserError(f"{path} is a pipe or a device, expected a file")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file in the error of a write, as of a full disk, and leave no part of a file that is new."""
+    is_new = not path.exists()
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        if is_new:
+            path.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def system_message(error: OSError) -> str:
+    """Return what the system says, after the file it is about: `game.kif: No space left on device`."""
+    message = error.strerror or str(error)
+    return f"{error.filename}: {message}" if error.filename else message
 
 
 class NetworkError(UserError, ValueError):

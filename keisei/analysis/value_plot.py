@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from keisei.analysis.game_analysis import GameAnalysis
-from keisei.errors import UserError
+from keisei.errors import UserError, writing
 from keisei.shogi import Color
 
 # No date, no version and stable ids, so that equal data give equal files.
@@ -47,5 +47,6 @@ def plot_game(path: Path, analyses: Sequence[GameAnalysis], missed: float) -> Pa
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8, loc="best")
-        figure.savefig(path, dpi=120, metadata=_METADATA[path.suffix.lower()])
+        with writing(path):
+            figure.savefig(path, dpi=120, metadata=_METADATA[path.suffix.lower()])
     return path

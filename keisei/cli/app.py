@@ -4,6 +4,7 @@ A command's module is imported only when the command is called, so `keisei perft
 `keisei --help` reads only the table.
 """
 
+import errno
 import io
 import sys
 from importlib import import_module
@@ -16,7 +17,7 @@ from typer.main import get_command
 
 from keisei.cli import raise_on_interrupt
 from keisei.cli.mistakes import explain, one_line
-from keisei.errors import UserError, install_command
+from keisei.errors import UserError, install_command, system_message
 from keisei.shogi import NotationError, RulesError
 
 # Command: its module, which has a function of that name, and the first line of its help.
@@ -163,7 +164,9 @@ def run_command_line() -> None:
             raise
         _refuse(f"this command needs {mistake.name}, which is not installed: {install_command('train')}")
     except OSError as mistake:
-        _refuse(f"{mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
+        # Files are named where they are written, so a full disk without a name is that of the output.
+        nameless = mistake.errno == errno.ENOSPC and mistake.filename is None
+        _refuse(f"{'the output: ' if nameless else ''}{system_message(mistake)}")
 
 
 def _refuse(*messages: str) -> NoReturn:

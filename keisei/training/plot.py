@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from keisei.config.files import load_config
+from keisei.errors import writing
 from keisei.evaluation.evaluate import draw_curve
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.tournament import RESULTS, Tournament
@@ -99,7 +100,8 @@ def plot_runs(run_paths: Sequence[Path], out: Path) -> Path:
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
         figure = _draw(runs)
         out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=120, metadata=METADATA[suffix])
+        with writing(out):
+            figure.savefig(out, dpi=120, metadata=METADATA[suffix])
     return out
 
 

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from keisei.config.files import load_config
+from keisei.errors import writing
 from keisei.evaluation.matches.match_conditions import conditions_of
 from keisei.evaluation.matches.match_result import score_interval
 from keisei.evaluation.matches.results_store import StoredGame
@@ -105,7 +106,8 @@ def plot_summary(run: Path, out: Path) -> Path:
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": _TYPE}):
         figure = _draw(strength)
         out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=_DOTS, metadata=METADATA[suffix])
+        with writing(out):
+            figure.savefig(out, dpi=_DOTS, metadata=METADATA[suffix])
     return out
 
 

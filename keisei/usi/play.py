@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from keisei.errors import UserError
+from keisei.errors import UserError, system_message
 from keisei.language import ENGLISH, Speaker, padded
 from keisei.shogi import (
     Color,
@@ -141,7 +141,7 @@ class Play:
         except (NotationError, RulesError) as mistake:
             self._show(str(mistake) if self._say == ENGLISH else self._refusal(typed, mistake))
         except (PlayError, OSError) as mistake:
-            self._show(str(mistake))
+            self._show(_told(mistake))
 
     def _refusal(self, typed: str, mistake: Exception) -> str:
         """Return why what was typed is refused, in the language of this game."""
@@ -225,7 +225,7 @@ class Play:
             if path is not None and self._kept != self._facts():
                 self._write(path)
         except (PlayError, OSError) as mistake:
-            self._show(self._say("play.not saved", mistake=mistake))
+            self._show(self._say("play.not saved", mistake=_told(mistake)))
             code = 2
         except (EOFError, KeyboardInterrupt):
             self._show("")
@@ -233,3 +233,7 @@ class Play:
             moves = write_usi(GameRecord.from_game(self._game))
             self._show(self._say("play.moves", moves=moves))
         return code
+
+
+def _told(mistake: PlayError | OSError) -> str:
+    return system_message(mistake) if isinstance(mistake, OSError) else str(mistake)

@@ -133,6 +133,15 @@ def test_smoothing_is_a_mean_over_the_last_updates(tmp_path: Path) -> None:
     assert list(run.smooth(run.column("games/finished"))[:3]) == pytest.approx([1.0, 1.5, 1.5])
 
 
+def test_a_full_disk_is_told_with_the_picture_that_had_no_room(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run", {"loss/policy": 1.0})
+    picture = tmp_path / "a.svg"
+    picture.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device") as failed:
+        plot_runs([run], picture)
+    assert failed.value.filename == str(picture)
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MetricsError, match=r"missing is not a run: expected a file metrics\.jsonl in it$"):
         plot_run(tmp_path / "missing")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from keisei.errors import writing
 from keisei.evaluation.matches.match import PlayedGame
 from keisei.shogi import write_csa_games, write_usi
 
@@ -69,5 +70,5 @@ def _cut(path: Path, separator: bytes, games: int) -> None:
 
 
 def _append(path: Path, text: str) -> None:
-    with path.open("a", encoding="utf-8", newline="\n") as file:
+    with writing(path), path.open("a", encoding="utf-8", newline="\n") as file:
         file.write(text)

@@ -13,6 +13,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from keisei.errors import writing
+
 # No date, no version and stable ids, so that equal data give equal files.
 METADATA: Mapping[str, dict[str, str | None]] = {
     ".png": {"Software": None},
@@ -43,7 +45,8 @@ def plot_rating_curve(
     with matplotlib.rc_context({"svg.hashsalt": "keisei", "font.size": 9}):
         figure = _draw(curves, lines)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=120, metadata=METADATA[suffix])
+        with writing(path):
+            figure.savefig(path, dpi=120, metadata=METADATA[suffix])
     return path
 
 

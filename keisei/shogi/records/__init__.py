@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keisei._native import NotationError
-from keisei.errors import refuse_special
+from keisei.errors import refuse_special, writing
 from keisei.shogi.records.csa import read_csa, read_csa_games, write_csa, write_csa_games
 from keisei.shogi.records.ki2 import read_ki2
 from keisei.shogi.records.kif import read_kif, write_kif
@@ -57,7 +57,9 @@ def write_record(path: str | Path, record: GameRecord) -> None:
         unknown = "unknown record format" if path.suffix.lower() not in _READERS else "cannot write"
         raise NotationError(f"{unknown} '{path.name}': expected {_listed(WRITTEN_KINDS)}")
     refuse_special(path)
-    path.write_text(_WRITERS[path.suffix.lower()](record), encoding="utf-8")
+    text = _WRITERS[path.suffix.lower()](record)
+    with writing(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
