@@ -14,7 +14,7 @@ from keisei.core.device import cores
 from keisei.evaluation import evaluate as matches
 from keisei.evaluation.matches.match_conditions import RANDOM_PLIES, START, MatchConditions, read_openings
 from keisei.evaluation.players.player_specs import BUILT_IN_NAMES, Machine
-from keisei.evaluation.ratings.sprt import Sprt
+from keisei.evaluation.ratings.sprt import MAX_ELO, Sprt
 from keisei.runs.find import SHIPPED, NothingFoundError, checkpoints_of, find_checkpoint, run_of
 
 Games = Annotated[int, typer.Option(min=2, max=1_000_000, help="Games against each opponent; must be even.")]
@@ -191,7 +191,8 @@ def _setting(
             test = Sprt(elo0, elo1)
         except ValueError:
             raise typer.BadParameter(
-                f"--sprt {sprt}: expected two numbers, the smaller first: 0,50"
+                f"--sprt {sprt or repr(sprt)}: expected two numbers, the smaller first: 0,50 "
+                f"(from -{MAX_ELO} to {MAX_ELO})"
             ) from None
     return matches.MatchSettings(conditions, seed, machine=Machine(threads or cores(), device), sprt=test)
 

@@ -71,7 +71,9 @@ def start_sfen(sfen: str | None, handicap: str | None) -> str:
         return START_SFEN if sfen is None else sfen
     name = HANDICAP_NAMES.get(handicap, handicap)
     if name not in HANDICAPS:
-        raise PlayError(f"handicap is {handicap}, expected one of {', '.join(HANDICAP_NAMES)}")
+        raise PlayError(
+            f"handicap is {handicap or repr(handicap)}, expected one of {', '.join(HANDICAP_NAMES)}"
+        )
     return HANDICAPS[name]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from keisei.evaluation.ratings.sprt import Sprt, score_of_elo
+from keisei.evaluation.ratings.sprt import MAX_ELO, Sprt, score_of_elo
 
 Floats = npt.NDArray[np.float64]
 
@@ -154,6 +154,11 @@ def test_elo_and_score_are_one_curve() -> None:
         assert 400 * math.log10(score / (1 - score)) == pytest.approx(elo)
 
 
+@pytest.mark.parametrize("pairs", [(0, 0, 0, 0, 5), (1, 2, 3, 4, 5), (5, 0, 0, 0, 0)])
+def test_the_strengths_furthest_apart_can_be_tested(pairs: Sequence[int]) -> None:
+    assert math.isfinite(Sprt(-MAX_ELO, MAX_ELO).llr(pairs))
+
+
 def test_what_cannot_be_tested_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^elo0 is 5 and elo1 5, expected elo0 below elo1, both finite$"):
         Sprt(5, 5)
@@ -163,6 +168,9 @@ def test_what_cannot_be_tested_is_refused() -> None:
         Sprt(0, 5, alpha=0.5)
     with pytest.raises(ValueError, match=r"^beta is 0, expected"):
         Sprt(0, 5, beta=0)
+    for elo0, elo1 in ((0, 5001), (-5001, 0), (-1e308, 1e308)):
+        with pytest.raises(ValueError, match=r"expected -5000 to 5000$"):
+            Sprt(elo0, elo1)
     for pairs in ((1, 2, 3), (1, 2, 3, 4, -1), (1, 2, 3, 4, 5, 6)):
         with pytest.raises(ValueError, match=r"^expected five pair counts of 0 or more, for 0 to 4"):
             Sprt(0, 5).llr(pairs)

@@ -21,6 +21,7 @@ SprtDecision = Literal["H0", "H1"]
 Floats = npt.NDArray[np.float64]
 
 _SCORES = np.arange(5) / 4
+MAX_ELO = 5000  # either way; from about 6400 on, the share of the points is 1 to the last digit
 
 
 def score_of_elo(elo: float) -> float:
@@ -45,6 +46,8 @@ class Sprt:
             raise ValueError(
                 f"elo0 is {self.elo0} and elo1 {self.elo1}, expected elo0 below elo1, both finite"
             )
+        if max(-self.elo0, self.elo1) > MAX_ELO:
+            raise ValueError(f"elo0 is {self.elo0} and elo1 {self.elo1}, expected -{MAX_ELO} to {MAX_ELO}")
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0 < value < 0.5:
                 raise ValueError(f"{name} is {value}, expected a number between 0 and 0.5")
