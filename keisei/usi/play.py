@@ -51,6 +51,12 @@ def main(
     return Play(game, person, load(), save, speaker=speaker, colors=wants_colors(sys.stdout)).run()
 
 
+def _ask(prompt: str) -> str:
+    if sys.stdin is None:  # closed from the beginning, by `<&-`
+        raise EOFError
+    return input(prompt)
+
+
 class Play:
     """One game between a person and an opponent.
 
@@ -67,7 +73,7 @@ class Play:
         *,
         speaker: Speaker = ENGLISH,
         colors: bool = False,
-        ask: Callable[[str], str] = input,
+        ask: Callable[[str], str] = _ask,
         show: Callable[[str], None] = print,
     ) -> None:
         self._game = game

@@ -75,6 +75,13 @@ def typed(game: ShogiGame, move: Move, notation: int) -> str:
     return [str(move), csa_move(game, move)[1:], ki2_move(game, move, last)][notation % 3]
 
 
+def test_a_closed_input_is_at_its_end() -> None:
+    closed: list[str | Path] = ["sh", "-c", 'exec "$@" <&-', "sh", COMMAND, "play", "random"]
+    done = subprocess.run(closed, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("you are black, against random")
+
+
 def test_a_game_is_played_to_its_end_in_three_notations(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
     game = ShogiGame()
