@@ -60,6 +60,7 @@ def analyze(
     game = one_game(record, game_number)
     if not game.moves:
         raise typer.BadParameter(f"{record} has no moves: expected a game")
+    speaker = speaker.of_game(game.sfen)
     if out is not None:
         _check_new(out)
     if plot is not None:

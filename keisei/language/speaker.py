@@ -8,12 +8,13 @@ speaker.outcome(game.outcome()), speaker.move(game, move)
 import os
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keisei.errors import UserError
 from keisei.language.texts import TEXTS
-from keisei.shogi import Color, Move, Outcome, ShogiGame
+from keisei.shogi import START_SFEN, Color, Move, Outcome, ShogiGame
 from keisei.shogi.japanese_moves import MOVE_KANJI, japanese_move, japanese_square
+from keisei.shogi.records.kif import HANDICAPS
 from keisei.shogi.typed_moves import IllegalMoveError
 
 CODES = ("en", "ja")
@@ -22,13 +23,23 @@ _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set counts,
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """A language by its code: en or ja."""
+    """A language by its code: en or ja. handicap: whether it speaks of a handicap game, in Japanese."""
 
     code: str
+    handicap: bool = False
 
     def __call__(self, key: str, **values: object) -> str:
         """Return a text of keisei.language.texts, with values filled in."""
-        return TEXTS[key][CODES.index(self.code)].format(**values)
+        return self.sides(TEXTS[key][CODES.index(self.code)]).format(**values)
+
+    def of_game(self, start_sfen: str) -> "Speaker":
+        """Return the speaker of a game from this position: whoever takes a handicap is 下手, not 先手."""
+        handicap = start_sfen != START_SFEN and start_sfen in HANDICAPS.values()
+        return replace(self, handicap=handicap and self.code == "ja")
+
+    def sides(self, text: str) -> str:
+        """Return a text with the sides as they are called in this game."""
+        return text.replace("先手", "下手").replace("後手", "上手") if self.handicap else text
 
     def side(self, color: Color) -> str:
         """Return "black" or "先手"."""

@@ -21,7 +21,7 @@ def wants_colors(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
 
 def board_text(game: ShogiGame, *, colors: bool, speaker: Speaker = ENGLISH) -> str:
     """Return the position, with the last move named and marked with a star, and a warning of check."""
-    lines = str(game).split("\n")
+    lines = speaker.sides(str(game)).split("\n")
     lines[0] += _letters(game, Color.WHITE)
     lines[1] = _painted(
         " " + "".join(f" {file} " for file in FULL_WIDTH_FILES[:0:-1]).rstrip(), _QUIET, colors

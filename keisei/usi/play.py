@@ -80,7 +80,7 @@ class Play:
         self._person = person
         self._opponent = opponent
         self._save = save
-        self._say = speaker
+        self._say = speaker.of_game(game.start_sfen)
         self._colors = colors
         self._ask = ask
         self._show = show

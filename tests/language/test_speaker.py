@@ -8,8 +8,11 @@ from keisei.errors import UserError
 from keisei.language import ENGLISH, JAPANESE, padded, speaker_for
 from keisei.language.texts import TEXTS
 from keisei.shogi import Color, Move, Outcome, Reason, ShogiGame
+from keisei.shogi.records.kif import HANDICAPS
 from keisei.shogi.typed_moves import IllegalMoveError, read_typed_move
 from keisei.shogi.why_illegal import FAULTS
+
+MATE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 
 
 def fields(text: str) -> set[str]:
@@ -38,6 +41,19 @@ def test_every_outcome_has_words(reason: Reason, winner: Color | None) -> None:
 
 def test_a_game_that_is_not_over_has_no_outcome() -> None:
     assert (ENGLISH.outcome(None), JAPANESE.outcome(None)) == ("unfinished", "未了")
+
+
+def test_the_sides_of_a_handicap_game_have_names_of_their_own() -> None:
+    won = Outcome(Color.WHITE, Reason.RESIGNATION)
+    for name, sfen in HANDICAPS.items():
+        say = JAPANESE.of_game(sfen)
+        sides = ("先手", "後手") if name == "平手" else ("下手", "上手")
+        assert tuple(map(say.side, Color)) == sides
+        assert say.outcome(won) == f"{sides[1]}の勝ち（投了）"
+        assert say("analysis.graph") == f"{sides[0]}の勝率"
+        assert say("play.end", outcome="先手", moves=1) == "まで1手で先手"  # what is filled in stays
+        assert ENGLISH.of_game(sfen) == ENGLISH
+    assert JAPANESE.of_game(MATE).side(Color.BLACK) == "先手"
 
 
 def test_moves_are_told_as_the_readers_write_them() -> None:

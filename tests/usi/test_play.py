@@ -16,7 +16,7 @@ from keisei.usi.board_text import board_text
 from keisei.usi.network_opponent import NetworkOpponent
 from keisei.usi.opponent import Advice, Opponent, Resignation
 from keisei.usi.play import Play, main
-from keisei.usi.play_setup import PlayError
+from keisei.usi.play_setup import PlayError, start_sfen
 
 pytest_plugins = ["usi_fixtures"]
 
@@ -184,6 +184,25 @@ def test_the_engine_mates_and_declares(run: Run) -> None:
     _, shown, game = run("hint", "declare", sfen=DECLARABLE)
     assert "declare" in shown
     assert game.outcome() == Outcome(Color.BLACK, Reason.DECLARATION)
+
+
+def test_a_handicap_game_is_told_in_its_words_in_japanese() -> None:
+    shown: list[str] = []
+    waiting = ["76歩", "resign", ""]
+
+    def ask(prompt: str) -> str:
+        shown.append(prompt)
+        return waiting.pop(0)
+
+    game = ShogiGame(start_sfen(None, "2-piece"))
+    Play(game, Color.BLACK, FirstMove(), None, speaker=JAPANESE, ask=ask, show=shown.append).run()
+    told = "\n".join(shown)
+    assert "あなたは下手、相手は first です" in told
+    assert "下手の持駒：なし\n上手番" in told
+    assert "下手 2手目: " in shown
+    assert "まで3手で上手の勝ち（投了）" in shown
+    assert "先手" not in told
+    assert "後手" not in told
 
 
 def test_a_game_ends_by_its_length(run: Run) -> None:
