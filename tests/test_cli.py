@@ -88,6 +88,14 @@ def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None
     assert load_command(name).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name][1]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_usage_has_one_pair_of_brackets_around_what_may_be_left_out(name: str) -> None:
+    command = load_command(name)
+    usage = " ".join(command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True)))
+    assert "[[" not in usage
+    assert "]]" not in usage
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "loaded"),
     [

@@ -21,7 +21,7 @@ Where = Annotated[
 PlayerOrShipped = Annotated[
     str,
     typer.Argument(
-        metavar="[PLAYER]",
+        metavar="PLAYER",
         help="latest, RUN, RUN@best, RUN@latest, RUN@STEP, or a checkpoint's path; a run alone means its "
         "best checkpoint, or its last. shipped is the network that comes with Keisei. Or random, greedy, "
         "material, alphabeta-1 to alphabeta-6, 'RUN;visits=100', 'usi:COMMAND;depth=1'.",

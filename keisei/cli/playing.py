@@ -48,7 +48,7 @@ def play(
     opponent: Annotated[
         str,
         typer.Argument(
-            metavar="[OPPONENT]",
+            metavar="OPPONENT",
             help="A run or checkpoint, as for usi: shipped, latest, RUN, RUN@best, RUN@STEP; or random, "
             "greedy, material, alphabeta-1 to alphabeta-6, 'RUN;visits=100', 'usi:COMMAND;depth=1'.",
         ),

@@ -20,7 +20,7 @@ def watch(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]",
+            metavar="RUN",
             help="A run's path, or its name in runs; latest.",
             show_default="the one training",
         ),

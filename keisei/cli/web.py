@@ -19,7 +19,7 @@ def web(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN]…",
+            metavar="RUN",
             help="Runs to show: a path, or a name in --directory; latest.",
             show_default="all",
         ),
