@@ -84,6 +84,22 @@ TEXTS: dict[str, tuple[str, str]] = {
     "play.you": ("you", "あなた"),
     "play.saved": ("saved {path}", "{path} に保存しました"),
     "play.not saved": ("not saved: {mistake}", "保存できませんでした: {mistake}"),
+    "save.kind": (
+        "cannot save to {path}: expected {kinds}",
+        "{path} には保存できません: 拡張子は {kinds} のどれかにしてください",
+    ),
+    "save.exists": (
+        "cannot save to {path}: it already exists",
+        "{path} には保存できません: 同じ名前のファイルがあります",
+    ),
+    "save.no directory": (
+        "cannot save to {path}: no directory {directory}",
+        "{path} には保存できません: {directory} というフォルダーがありません",
+    ),
+    "save.not writable": (
+        "cannot save to {path}: directory {directory} is not writable",
+        "{path} には保存できません: フォルダー {directory} に書き込めません",
+    ),
     "play.save as": (
         "save the game as (.kif, .csa or .usi; empty to discard it): ",
         "棋譜の保存先（.kif、.csa、.usi。空欄なら保存しません）: ",

@@ -25,7 +25,7 @@ from keisei.shogi import (
 from keisei.shogi.typed_moves import AmbiguousMoveError, IllegalMoveError, read_typed_move
 from keisei.usi.board_text import board_text, wants_colors
 from keisei.usi.opponent import Opponent
-from keisei.usi.play_setup import PlayError, check_file, color_of, new_file
+from keisei.usi.play_setup import PlayError, SaveError, check_file, color_of, new_file
 
 
 class _Leave(Exception):  # noqa: N818  (not an error)
@@ -147,7 +147,7 @@ class Play:
         except (NotationError, RulesError) as mistake:
             self._show(str(mistake) if self._say == ENGLISH else self._refusal(typed, mistake))
         except (PlayError, OSError) as mistake:
-            self._show(_told(mistake))
+            self._show(self._told(mistake))
 
     def _refusal(self, typed: str, mistake: Exception) -> str:
         """Return why what was typed is refused, in the language of this game."""
@@ -231,7 +231,7 @@ class Play:
             if path is not None and self._kept != self._facts():
                 self._write(path)
         except (PlayError, OSError) as mistake:
-            self._show(self._say("play.not saved", mistake=_told(mistake)))
+            self._show(self._say("play.not saved", mistake=self._told(mistake)))
             code = 2
         except (EOFError, KeyboardInterrupt):
             self._show("")
@@ -240,6 +240,7 @@ class Play:
             self._show(self._say("play.moves", moves=moves))
         return code
 
-
-def _told(mistake: PlayError | OSError) -> str:
-    return system_message(mistake) if isinstance(mistake, OSError) else str(mistake)
+    def _told(self, mistake: PlayError | OSError) -> str:
+        if isinstance(mistake, SaveError):
+            return self._say(mistake.key, **mistake.values)
+        return system_message(mistake) if isinstance(mistake, OSError) else str(mistake)

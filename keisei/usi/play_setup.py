@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from keisei.errors import UserError
+from keisei.language import ENGLISH
 from keisei.shogi import START_SFEN, Color, GameRecord, ShogiGame
 from keisei.shogi.records import WRITTEN_KINDS
 from keisei.shogi.records.kif import HANDICAPS
@@ -29,6 +30,15 @@ HANDICAP_NAMES = {
 
 class PlayError(UserError, ValueError):
     """An invalid setting of the game."""
+
+
+class SaveError(PlayError):
+    """A file that cannot be a new record: a key of the language's texts, and what is filled in."""
+
+    def __init__(self, key: str, **values: object) -> None:
+        super().__init__(ENGLISH(key, **values))
+        self.key = key
+        self.values = values
 
 
 def set_up(
@@ -88,13 +98,13 @@ def color_of(text: str) -> Color:
 def check_file(path: Path) -> None:
     """Reject a file that cannot be a new record, before there is a game to lose."""
     if path.suffix.lower() not in WRITTEN_KINDS:
-        raise PlayError(f"cannot save to {path}: expected {', '.join(WRITTEN_KINDS)}")
+        raise SaveError("save.kind", path=path, kinds=", ".join(WRITTEN_KINDS))
     if path.exists():
-        raise PlayError(f"cannot save to {path}: it already exists")
+        raise SaveError("save.exists", path=path)
     if not path.parent.is_dir():
-        raise PlayError(f"cannot save to {path}: no directory {path.parent}")
+        raise SaveError("save.no directory", path=path, directory=path.parent)
     if not os.access(path.parent, os.W_OK):
-        raise PlayError(f"cannot save to {path}: directory {path.parent} is not writable")
+        raise SaveError("save.not writable", path=path, directory=path.parent)
 
 
 def new_file(name: str) -> Path:

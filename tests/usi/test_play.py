@@ -205,6 +205,26 @@ def test_a_handicap_game_is_told_in_its_words_in_japanese() -> None:
     assert "後手" not in told
 
 
+def test_why_a_game_is_not_saved_is_told_in_japanese(tmp_path: Path) -> None:
+    (tmp_path / "old.kif").touch()
+    for path, why in (
+        (tmp_path / "a.txt", "拡張子は .csa, .kif, .kifu, .usi のどれかにしてください"),
+        (tmp_path / "old.kif", "同じ名前のファイルがあります"),
+        (tmp_path / "new" / "a.kif", f"{tmp_path / 'new'} というフォルダーがありません"),
+    ):
+        shown: list[str] = []
+        Play(
+            ShogiGame(),
+            Color.BLACK,
+            FirstMove(),
+            path,
+            speaker=JAPANESE,
+            ask=lambda _: "resign",
+            show=shown.append,
+        ).run()
+        assert f"保存できませんでした: {path} には保存できません: {why}" in shown
+
+
 def test_a_game_ends_by_its_length(run: Run) -> None:
     _, shown, _ = run("7g7f", "", max_moves=2)
     assert "draw by maximum length, after 2 moves" in shown
