@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from keisei.config.schema import AppConfig
+from keisei.config.schema import OWN_NETWORK_VARIABLE, AppConfig
 from keisei.runs import durable
 from keisei.runs.checkpoint import checkpoint_steps
 from keisei.runs.run_directory import RunDirectory
@@ -53,10 +53,10 @@ def next_commands(directory: RunDirectory, config: AppConfig, step: int) -> list
     """Return the commands one may want after a run, a line each; none before it has learned anything."""
     if step == 0 or not checkpoint_steps(directory.checkpoints):
         return []
-    run = shlex.quote(str(directory.path))
+    run, trusted = shlex.quote(str(directory.path)), _trusted(config)
     commands = {
-        f"keisei play {run}": "a game against it",
-        f"keisei evaluate {run}": "how strong it is",
+        f"{trusted}keisei play {run}": "a game against it",
+        f"{trusted}keisei evaluate {run}": "how strong it is",
         f"keisei plot {run}": "its curves",
         resume_command(directory, config, step): "train on",
     }
@@ -81,7 +81,13 @@ def resume_command(directory: RunDirectory, config: AppConfig, step: int) -> str
 def _resume(place: str, config: AppConfig, step: int) -> str:
     total = config.training.total_timesteps
     more = f" training.total_timesteps={2 * total}" if step >= total else ""
-    return f"keisei train --resume {shlex.quote(place)}{more}"
+    return f"{_trusted(config)}keisei train --resume {shlex.quote(place)}{more}"
+
+
+def _trusted(config: AppConfig) -> str:
+    """Return what stands before a command that loads a network of one's own, so that it is imported."""
+    name = config.model.name
+    return f"{OWN_NETWORK_VARIABLE}={shlex.quote(name)} " if ":" in name else ""
 
 
 def what_failed(error: OSError, config: AppConfig, directory: RunDirectory) -> str:
@@ -96,7 +102,7 @@ def what_failed(error: OSError, config: AppConfig, directory: RunDirectory) -> s
 
 def what_is_saved(loop: TrainingLoopManager, directory: RunDirectory) -> str:
     """Return what is left of a run that has failed, and how to resume it."""
-    resume = f"resume with: keisei train --resume {shlex.quote(str(directory.path))}"
+    resume = f"resume with: {_trusted(loop.config)}keisei train --resume {shlex.quote(str(directory.path))}"
     if loop.is_saved:
         return f"the run is saved, {resume}"
     steps = checkpoint_steps(directory.checkpoints)

@@ -53,6 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = keisei("train", "--config", "tiny", f"model.name={NAME}", options, *SETTINGS, cwd=place)
     assert done.returncode == 0, done.stderr
     (place / "imported").unlink()
+    (place / "said").write_text(done.stdout, encoding="utf-8")
     return place
 
 
@@ -77,6 +78,17 @@ def test_whoever_names_it_can_play_and_resume(place: Path) -> None:
     resumed = keisei("train", "--resume", "first", *more, cwd=place)
     assert resumed.returncode == 0, resumed.stderr
     assert "trained on 1,024 moves" in resumed.stdout
+
+
+def test_the_commands_that_a_run_names_at_its_end_name_its_network(place: Path) -> None:
+    said = (place / "said").read_text(encoding="utf-8").splitlines()
+    trusted = f"KEISEI_OWN_NETWORK={NAME} "
+    assert [line.partition("#")[0].strip() for line in said if line.startswith("  ")] == [
+        f"{trusted}keisei play runs/first",
+        f"{trusted}keisei evaluate runs/first",
+        "keisei plot runs/first",
+        f"{trusted}keisei train --resume runs/first training.total_timesteps=1024",
+    ]
 
 
 def test_a_module_that_is_missing_is_named_and_nothing_is_left_behind(place: Path, tmp_path: Path) -> None:
