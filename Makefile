@@ -30,7 +30,7 @@ train: $(BUILT)  ## train a player for 15 minutes with the default config; ARGS=
 	$(VENV)/bin/keisei train training.max_minutes=15 $(ARGS)
 
 # One process with one thread: the same network to the bit on every CPU with the same kernels.
-network: $(BUILT)  ## train the network that comes with the package anew, three quarters of an hour on one core, to build/shipped-network
+network: $(BUILT)  ## train the network that comes with the package anew, about an hour on one core, to build/shipped-network
 	$(VENV)/bin/keisei train run.name=shipped run.directory=build run.seed=301 training.total_timesteps=7755468 \
 	  run.threads=1 training.parallel.enabled=false evaluation.every=0 evaluation.final_games=0 $(ARGS)
 	rm -rf build/shipped-network

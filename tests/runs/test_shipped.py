@@ -44,7 +44,7 @@ def test_it_was_trained_as_make_network_does() -> None:
 
 def test_it_beats_the_greedy_player() -> None:
     result = play_match(make_player(SHIPPED, 1), GreedyPlayer(seed=2), games=20)
-    assert result.wins + result.draws / 2 >= 16  # 98 % in 200 games
+    assert result.wins + result.draws / 2 >= 16  # 200 of 200 games
 
 
 def test_play_and_usi_have_it_without_being_told(tmp_path: Path) -> None:
