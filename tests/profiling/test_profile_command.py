@@ -191,7 +191,7 @@ def test_a_training_that_runs_is_looked_at_from_outside_and_goes_on(
     tmp_path: Path, training: "subprocess.Popen[bytes]"
 ) -> None:
     pid = str(training.pid)
-    done = run(KEISEI, "profile", "--pid", pid, "--seconds", "3", "--out", "live", cwd=tmp_path)
+    done = run(KEISEI, "profile", "--pid", pid, "--seconds", "8", "--out", "live", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert training.poll() is None
     live = read_profile(tmp_path / "live")
@@ -212,11 +212,11 @@ def test_without_py_spy_a_running_training_is_watched_all_the_same(
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "nothing"))
     told: list[str] = []
-    live, stacks = look_at(training.pid, 2.5, tmp_path / "live", command=["test"], tell=told.append)
+    live, stacks = look_at(training.pid, 6, tmp_path / "live", command=["test"], tell=told.append)
     assert stacks == {}
     assert "No flame graph: py-spy is not installed: pip install py-spy" in live.notes
     assert len(live.memory[0].samples) >= 2
-    assert told[0].endswith("for 2.5 s")
+    assert told[0].endswith("for 6 s")
 
 
 def test_updates_from_before_the_look_are_not_counted(
