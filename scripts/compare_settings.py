@@ -72,6 +72,7 @@ CHECKPOINTS = 12  # of a run
 NOTE_EVERY = 5.0  # seconds between two notes of what a process has used so far
 
 # A training that outlives this script would use CPU-seconds that nobody counts, so it saves and ends with it.
+# Not by die_with_parent, which kills, and whose import would leave a second in which nothing ends it.
 TRAIN = """
 import ctypes, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
